@@ -111,6 +111,7 @@ void BlockRun::setUp() {
     fiber.rest.component = 2 * index + 1;
     fiber.productComponent = 2 * count + index;
     fiber.storeComponent = 3 * count + index;
+    fiber.gatherComponent = 4 * count + index;
     // One in three is slow: another may lap it.
     fiber.slowness = isRandom && nextRandom() % 3 == 0 ? 64 : 1;
     for (auto [number, argument] : enumerate(arguments)) {
@@ -132,7 +133,7 @@ void BlockRun::setUp() {
     place.stages.resize(type.getStages());
     shared.add(std::move(place), options.numbers);
   }
-  unsigned component = 4 * count;
+  unsigned component = 5 * count;
   for (Operation *op : program.barriers) {
     auto init = mlir::cast<tile::BarrierInitOp>(op);
     auto &array = barriers.emplace_back();
@@ -272,6 +273,13 @@ void BlockRun::handle(const Event &event) {
   }
   case Event::Kind::Product:
     return compute(fibers[event.fiber], *products[event.index]);
+  case Event::Kind::Gather:
+    if (options.numbers)
+      moveBox(copies[event.index], /*toShared=*/true, 0,
+              shared.getPlace(copies[event.index].place).rows);
+    return;
+  case Event::Kind::Arrival:
+    return land(arrivals[event.index], event.time);
   case Event::Kind::Store:
     if (options.numbers)
       moveBox(copies[event.index], /*toShared=*/false, 0,

@@ -95,6 +95,11 @@ struct Fiber {
   unsigned storeComponent = 0;
   double storesEnd = 0;
   mlir::Operation *lastStore = nullptr;
+  // Gatherings of rows: how many, when the last of them land, the component that counts them, and
+  // when the table has answered.
+  uint32_t gatherings = 0;
+  unsigned gatherComponent = 0;
+  double gatheringsEnd = 0, rowsFound = 0;
   // Where the elementwise work since the last reduction stands.
   double issueEnd = 0, expEnd = 0;
 
@@ -127,8 +132,8 @@ private:
   struct Event {
     double time;
     uint64_t order;
-    enum class Kind { Copy, Product, Store } kind;
-    /// Of `copies` or `products`.
+    enum class Kind { Copy, Product, Store, Gather, Arrival } kind;
+    /// Of `copies`, `products` or `arrivals`.
     size_t index;
     uint32_t fiber;
     bool operator<(const Event &other) const {
@@ -143,6 +148,13 @@ private:
     int32_t place, stage, barrier = 0, barrierStage = 0;
     double begin = 0;
     Epoch epoch{0, 0};
+  };
+
+  /// The threads of a warpgroup, at a barrier as soon as what they have gathered is there.
+  struct Arrival {
+    mlir::Operation *op;
+    int32_t barrier, stage;
+    Epoch gathered;
   };
 
   // The scheduler, BlockRun.cpp.
@@ -218,6 +230,11 @@ private:
   void touchBox(Fiber &fiber, const Copy &copy, GlobalAccesses::Kind kind, int64_t rowBegin,
                 int64_t rowEnd, std::optional<Epoch> epoch);
 
+  // Rows that threads gather, Gathering.cpp.
+  void gatherAsync(Fiber &fiber, const Instruction &instruction);
+  void arriveLanded(Fiber &fiber, const Instruction &instruction);
+  void land(const Arrival &arrival, double time);
+
   // Rows that products do not read, Clearing.cpp.
   void markRead(Fiber &fiber, const Instruction &instruction);
   void clearUnread(Fiber &fiber, const Instruction &instruction);
@@ -252,6 +269,7 @@ private:
   std::map<std::pair<int32_t, int64_t>, llvm::BitVector> marks;
   std::vector<Copy> copies;
   std::vector<std::shared_ptr<Product>> products;
+  std::vector<Arrival> arrivals;
   std::priority_queue<Event> events;
   uint64_t numEvents = 0;
   uint32_t numIds = 0;

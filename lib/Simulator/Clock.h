@@ -15,6 +15,8 @@
 //   * each warpgroup's matrix products: component = groups complete, learnt by tile.mma_wait;
 //     (that also tells the acts of the other threads of the warpgroup when they started it);
 //   * each leader's stores of shared tiles: component = groups read, learnt by tile.store_wait;
+//   * each warpgroup's gatherings of rows: component = those begun, learnt by whoever waits for the
+//     barrier at which its threads arrive when they have landed;
 //   * nothing of other blocks: their components are others (GlobalAccesses.h);
 //   * each mbarrier: component = phases complete, learnt by tile.barrier_wait, which is how a copy
 //     becomes known to be there.

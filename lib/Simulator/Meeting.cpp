@@ -231,6 +231,13 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     return copyThreads(fiber, instruction);
   case Code::CopyAsync:
     return copyAsync(fiber, instruction);
+  case Code::FindRows:
+    fiber.rowsFound = fiber.time + program.machine->costs.copyLatency;
+    return;
+  case Code::GatherAsync:
+    return gatherAsync(fiber, instruction);
+  case Code::ArriveLanded:
+    return arriveLanded(fiber, instruction);
   case Code::StoreAsync:
     return storeAsync(fiber, instruction);
   case Code::StoreWait:

@@ -544,18 +544,22 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
     addWhole(Code::Arrive, &op).isMin = arrive.getEach();
     return Error::success();
   }
-  std::optional<Code> code = TypeSwitch<Operation *, std::optional<Code>>(&op)
-                                 .Case<tile::SlotOp>([](auto) { return Code::Slot; })
-                                 .Case<tile::NextOp>([](auto) { return Code::Next; })
-                                 .Case<tile::StageOp>([](auto) { return Code::Stage; })
-                                 .Case<tile::SyncOp>([](auto) { return Code::Sync; })
-                                 .Case<tile::FenceOp>([](auto) { return Code::Fence; })
-                                 .Case<tile::CopyAsyncOp>([](auto) { return Code::CopyAsync; })
-                                 .Case<tile::StoreAsyncOp>([](auto) { return Code::StoreAsync; })
-                                 .Case<tile::StoreWaitOp>([](auto) { return Code::StoreWait; })
-                                 .Case<tile::MmaCommitOp>([](auto) { return Code::MmaCommit; })
-                                 .Case<tile::WarpgroupOp>([](auto) { return Code::Warpgroup; })
-                                 .Default([](Operation *) { return std::nullopt; });
+  std::optional<Code> code =
+      TypeSwitch<Operation *, std::optional<Code>>(&op)
+          .Case<tile::SlotOp>([](auto) { return Code::Slot; })
+          .Case<tile::NextOp>([](auto) { return Code::Next; })
+          .Case<tile::StageOp>([](auto) { return Code::Stage; })
+          .Case<tile::SyncOp>([](auto) { return Code::Sync; })
+          .Case<tile::FenceOp>([](auto) { return Code::Fence; })
+          .Case<tile::CopyAsyncOp>([](auto) { return Code::CopyAsync; })
+          .Case<tile::FindRowsOp>([](auto) { return Code::FindRows; })
+          .Case<tile::GatherAsyncOp>([](auto) { return Code::GatherAsync; })
+          .Case<tile::ArriveLandedOp>([](auto) { return Code::ArriveLanded; })
+          .Case<tile::StoreAsyncOp>([](auto) { return Code::StoreAsync; })
+          .Case<tile::StoreWaitOp>([](auto) { return Code::StoreWait; })
+          .Case<tile::MmaCommitOp>([](auto) { return Code::MmaCommit; })
+          .Case<tile::WarpgroupOp>([](auto) { return Code::Warpgroup; })
+          .Default([](Operation *) { return std::nullopt; });
   isKnown = code.has_value();
   if (code)
     addWhole(*code, &op);

@@ -28,6 +28,8 @@ static StringRef describe(Access::Kind kind) {
     return "written by threads";
   case Access::Kind::ThreadRead:
     return "read by threads";
+  case Access::Kind::GatherWrite:
+    return "written by this gathering of rows";
   case Access::Kind::CopyWrite:
     return "written by this copy";
   case Access::Kind::ProductRead:
@@ -74,7 +76,7 @@ std::optional<Finding> SharedMemory::checkAgainst(const Access &past, const Acce
                    access.op,
                    where + " read before the write to it is known to be done",
                    {{past.op, note}, allocated}};
-  if (!isFenced && past.kind == Access::Kind::ThreadWrite && access.isAsync())
+  if (!isFenced && past.isWrite() && !past.isAsync() && access.isAsync())
     return Finding{Finding::Kind::MissingFence,
                    access.op,
                    where + " used by asynchronous hardware without a tile.fence async_shared after "

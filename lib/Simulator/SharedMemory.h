@@ -38,7 +38,7 @@ struct Rect {
 
 /// One access, and how others learn that it is over.
 struct Access {
-  enum class Kind { ThreadWrite, ThreadRead, CopyWrite, ProductRead, StoreRead };
+  enum class Kind { ThreadWrite, ThreadRead, GatherWrite, CopyWrite, ProductRead, StoreRead };
   Kind kind;
   Rect rect;
   llvm::SmallVector<Epoch, 2> epochs;
@@ -46,8 +46,11 @@ struct Access {
   /// Whose op it is.
   unsigned fiber;
 
-  bool isAsync() const { return kind != Kind::ThreadWrite && kind != Kind::ThreadRead; }
-  bool isWrite() const { return kind == Kind::ThreadWrite || kind == Kind::CopyWrite; }
+  /// Through the asynchronous proxy.
+  bool isAsync() const { return kind > Kind::GatherWrite; }
+  bool isWrite() const {
+    return kind == Kind::ThreadWrite || kind == Kind::GatherWrite || kind == Kind::CopyWrite;
+  }
 };
 
 struct Stage {

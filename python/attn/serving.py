@@ -270,7 +270,8 @@ def paged_attention(
             their sequences. float32, float16 or bfloat16 on the CPU, float16 or bfloat16 on a GPU.
         k_cache: pages of keys, (Np, P, Hkv, D). H is a multiple of Hkv. Strides are free, except
             that the last dimension is contiguous: a layer of a larger cache, or one half of a tensor of
-            keys and values, is taken as a view. Nothing is copied. On a GPU P is a multiple of 16.
+            keys and values, is taken as a view. Nothing is copied. P is any number; on a GPU strides
+            are multiples of 16 bytes, and multiples of 16 keys are read by fewer instructions.
         v_cache: pages of values, (Np, P, Hkv, Dv).
         page_table: (B, C), int32 or int64. Sequences may share pages. Entries that no kept key needs
             may hold anything, -1 and garbage too.

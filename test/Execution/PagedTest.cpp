@@ -67,10 +67,8 @@ struct Grid {
   bool isOfGPU = getOptions().device->getColumnMultiple() != 1;
 
   Grid() {
-    // Pages that have no box are for a CPU.
-    pages = {16, 32, 48, 64, 128, 256};
-    if (!isOfGPU)
-      pages.insert(pages.end(), {1, 2, 3, 4, 8, 17});
+    // Threads of a GPU gather the rows of pages that have no box.
+    pages = {16, 1, 32, 2, 48, 3, 64, 4, 128, 8, 256, 17};
     blocks = isOfGPU ? decltype(blocks){{0, 0}, {64, 64}, {64, 80}, {0, 0}, {128, 64}}
                      : decltype(blocks){{0, 0}, {16, 48}, {80, 112}, {5, 7}};
   }
@@ -147,23 +145,25 @@ TEST(PagedTest, DISABLED_GridIsDense) {
 /// With the sizes that the device's rule chooses, for calls of one row and of many.
 TEST(PagedTest, RuleChooses) {
   size_t i = 0;
-  for (auto [d, page] : {std::pair(64, 16), std::pair(64, 64), std::pair(128, 16),
-                         std::pair(128, 64), std::pair(256, 16), std::pair(256, 64)})
+  for (auto [d, page] : {std::pair(64, 16), std::pair(64, 64), std::pair(64, 1), std::pair(128, 16),
+                         std::pair(128, 64), std::pair(128, 8), std::pair(256, 16),
+                         std::pair(256, 64), std::pair(256, 3)})
     for (const Variant &mask : getMasks()) {
       Problem problem;
       problem.d = problem.dv = d;
       problem.page = page;
       problem.type = getOptions().device->getTypes()[i++ % 2];
       problem.way = "auto";
-      Execution().checkPaged(mask, problem, {{1, 192, 2, 8, 2}, {70, 128, 1, 2, 1}});
+      int64_t many = 192 / page * page, fewer = 128 / page * page;
+      Execution().checkPaged(mask, problem, {{1, many, 2, 8, 2}, {70, fewer, 1, 2, 1}});
     }
 }
 
-TEST(PagedTest, HeadDims) {
+static void checkHeadDims(int64_t page) {
   for (auto [d, dv] :
        {std::pair(128, 128), std::pair(256, 256), std::pair(192, 128), std::pair(72, 40)}) {
     Problem problem;
-    problem.page = 32;
+    problem.page = page;
     problem.type = getOptions().device->getTypes().back();
     problem.blockM = 64;
     problem.blockN = 32;
@@ -171,6 +171,11 @@ TEST(PagedTest, HeadDims) {
     Execution().checkPaged(kLength, problem, {{5, 96, 2, 2, 1}});
   }
 }
+
+TEST(PagedTest, HeadDims) { checkHeadDims(32); }
+
+/// Rows of nine pieces, and of five with padding behind them, share no power of two with a warp.
+TEST(PagedTest, HeadDimsOfGatheredRows) { checkHeadDims(3); }
 
 } // namespace
 } // namespace attn::test

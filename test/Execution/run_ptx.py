@@ -43,8 +43,10 @@ BOUND = 4e-2
 STAYS = "stay=true recompute=true"
 # In front of what attn-to-online takes: the function returns gradients too.
 GRADIENTS = "gradients "
-# Keys and values lie in pages of so many keys.
-PAGED = re.compile(r"page=(\d+) ?")
+# Keys before a sequence's end, as the mask has it.
+WINDOW = 50
+# Keys and values lie in pages of so many keys, and pages in one of these orders; without one it is NHD.
+PAGED = re.compile(r"page=(\d+)(?: order=(\w+))? ?")
 # Query, keys and values are rows of sequences, of which the first has M rows and N keys.
 RAGGED = "ragged "
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
@@ -93,6 +95,16 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("constant", 128, f"{RAGGED}way=long", (3, 1, 1, 140, 140)),
     ("full", 128, f"{RAGGED}splits=2", (3, 2, 2, 65, 200)),
     ("constant", 128, f"{RAGGED}pack=8", (3, 8, 2, 6, 200)),
+    ("length", 128, "page=1 pack=8", (2, 8, 1, 1, 321)),
+    ("length", 64, "page=2 order=HND pack=4", (2, 4, 1, 3, 322)),
+    ("length", 64, "page=3", (2, 2, 1, 70, 162)),
+    ("window", 128, "page=4 order=content block-n=80 splits=2", (2, 1, 1, 65, 324)),
+    ("window", 64, "page=8 pack=4", (2, 4, 1, 2, 320)),
+    ("length", 128, "page=8 order=content splits=3", (2, 2, 2, 5, 320)),
+    ("sink", 64, "page=17 order=HND pack=4", (2, 6, 2, 2, 323)),
+    ("length", 256, "page=17", (2, 2, 1, 3, 170)),
+    ("full", 192, "page=1 order=content", (1, 2, 1, 100, 130)),
+    ("causal", 64, "page=1", (1, 2, 2, 150, 200)),
     ("document", 64, "", (2, 1, 1, 130, 130)),
     ("sorted", 64, "", (2, 1, 1, 130, 130)),
     ("limit", 64, "", (2, 1, 1, 70, 150)),
@@ -118,6 +130,14 @@ MASKS = {
       %limit = tensor.extract %x[%b] : tensor<?xi32>
       %j = arith.index_cast %n : index to i32
       %keep = arith.cmpi slt, %j, %limit : i32"""),
+    "window": ("tensor<?xi32>", """
+      %limit = tensor.extract %x[%b] : tensor<?xi32>
+      %to = arith.index_cast %limit : i32 to index
+      %wide = arith.constant 50 : index
+      %from = arith.subi %to, %wide : index
+      %near = arith.cmpi sge, %n, %from : index
+      %is = arith.cmpi slt, %n, %to : index
+      %keep = arith.andi %near, %is : i1"""),
     "two": ("tensor<?xi64>", """
       %one = arith.constant 1 : index
       %limit = tensor.extract %x[%b] : tensor<?xi64>
@@ -159,6 +179,11 @@ def get_page(schedule: str) -> int:
 
 def is_ragged(schedule: str) -> bool:
     return schedule.startswith(RAGGED)
+
+
+def get_order(schedule: str) -> str:
+    found = PAGED.match(schedule)
+    return (found.group(2) if found else None) or "NHD"
 
 
 def has_gradients(schedule: str) -> bool:
@@ -329,7 +354,7 @@ def make_captured(mask: str, rng: np.random.Generator, batches: int, heads: int,
         ids = np.sort(rng.integers(0, 4, (batches, keys)), axis=1).astype(np.int32)
         ids[:, -20:] = INT32[0]
         return [ids, ids] if mask == "document" else [ids]
-    if mask == "length":
+    if mask in ("length", "window"):
         return [np.array([keys - 3, *rng.integers(1, keys, batches - 1)], np.int32)]
     return [INT64 if "i64" in MASKS[mask][0] else INT32] if mask in MASKS else []
 
@@ -347,7 +372,8 @@ def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, capt
     far = lambda b, h, i, j: j - i <= int(numbers[0][b])
     near = lambda b, h, i, j: j <= int(numbers[0][b]) + int(numbers[0][1])
     below = lambda b, h, i, j: j < int(numbers[0][b])
-    masks = {"document": same, "sorted": same, "limit": far, "sum": far, "two": near, "length": below,
+    window = lambda b, h, i, j: 0 <= int(numbers[0][b]) - j - 1 < WINDOW
+    masks = {"document": same, "sorted": same, "limit": far, "sum": far, "two": near, "length": below, "window": window,
              "constant": lambda b, h, i, j: j <= i, "product": lambda b, h, i, j: (i * 100000007 + j) % 7 != 0}
     causal = None if mask in ("full", "sink", *MASKS) else "bottom_right"
     tensors = map(from_bf16, (q, k, v))
@@ -379,20 +405,31 @@ def compute_gradients(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, d_
     return [output, d_scores @ k, *of_heads]
 
 
-def scatter(k: np.ndarray, v: np.ndarray, page: int, lengths: np.ndarray, rng: np.random.Generator) -> Tuple[List[np.ndarray], np.ndarray]:
-    """Pools of pages, the table, and no page where a sequence has no key: NaN lies around."""
+def make_pools(count: int, page: int, heads: int, d: int, order: str) -> List[np.ndarray]:
+    """Two pools of pages (count, page, heads, d) that hold NaN: rows of a head apart, together, or beside the other pool's."""
+    if order == "content":
+        content = np.full((count, page, heads, 2 * d), 0x7FFF, np.uint16)
+        return [content[..., :d], content[..., d:]]
+    if order == "HND":
+        return [np.full((count, heads, page, d), 0x7FFF, np.uint16).swapaxes(1, 2) for _ in range(2)]
+    return [np.full((count, page, heads, d), 0x7FFF, np.uint16) for _ in range(2)]
+
+
+def scatter(k: np.ndarray, v: np.ndarray, page: int, order: str, kept: List[Tuple[int, int]],
+            rng: np.random.Generator) -> Tuple[List[np.ndarray], np.ndarray]:
+    """Pools of pages, the table, and no page where a sequence keeps no key: NaN lies around. All share their first page."""
     b, hkv, n, d = k.shape
     entries = n // page
     places = rng.permutation(2 * b * entries)[: b * entries].reshape(b, entries).astype(np.int32)
-    pools = []
-    for x in (k, v):
-        pool = np.full((2 * b * entries, page, hkv, d), 0x7FFF, np.uint16)
+    places[:, 0] = places[0, 0]
+    pools = make_pools(2 * b * entries, page, hkv, d, order)
+    for x, pool in zip((k, v), pools):
+        x[:, :, :page] = x[0, :, :page]
         for i, j in np.ndindex(b, entries):
             pool[places[i, j]] = x[i, :, j * page : (j + 1) * page].swapaxes(0, 1)
-        pools.append(pool)
     garbage = np.array([-1, 2 * b * entries, 2147480000, -(2**31)], np.int32)
     for i, j in np.ndindex(b, entries):
-        if j * page >= lengths[i]:
+        if j * page >= kept[i][1] or (j + 1) * page <= kept[i][0]:
             places[i, j] = garbage[(i + j) % 4]
     return pools, places
 
@@ -416,6 +453,13 @@ def make_sequences(mask: str, shape: Tuple[int, ...], d: int, rng: np.random.Gen
     return inputs, [output], [exact]
 
 
+def find_kept(mask: str, captured: List[np.ndarray], batches: int, keys: int) -> List[Tuple[int, int]]:
+    """The keys that rows of each batch keep: from one to before another."""
+    if mask not in ("length", "window"):
+        return [(0, keys)] * batches
+    return [(int(end) - WINDOW if mask == "window" else 0, int(end)) for end in captured[0]]
+
+
 def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
     """The arguments of a function, its results, of which nothing is known, and what they ought to be."""
     if is_ragged(schedule):
@@ -429,7 +473,7 @@ def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: 
         return inputs, [unknown(x) for x in (q, q, k, v)], compute_gradients(mask, *inputs)
     captured = make_captured(mask, rng, b, h, n)
     if page := get_page(schedule):
-        pools, table = scatter(k, v, page, captured[0], rng)
+        pools, table = scatter(k, v, page, get_order(schedule), find_kept(mask, captured, b, n), rng)
         return [q, *pools, table, *captured], [unknown(q)], [compute_exactly(mask, q, k, v, captured)]
     return [q, k, v, *captured], [unknown(q)], [compute_exactly(mask, q, k, v, captured)]
 

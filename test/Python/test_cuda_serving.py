@@ -52,7 +52,7 @@ def make(page, d, heads, key_heads, rows):
 @pytest.mark.parametrize("how", [{}, {"window": (100, None)}, {"softcap": 20.0}])
 @pytest.mark.parametrize("heads, key_heads, rows", [(32, 8, 1), (8, 8, 1), (8, 2, 5), (8, 2, 130)])
 @pytest.mark.parametrize("d", [64, 128, 256])
-@pytest.mark.parametrize("page", [16, 48, 64, 256])
+@pytest.mark.parametrize("page", [1, 2, 3, 8, 16, 17, 48, 64, 256])
 def test_pages(page, d, heads, key_heads, rows, how):
     torch.manual_seed(page + d + rows)
     q, k, v, table, used = make(page, d, heads, key_heads, rows)

@@ -18,6 +18,9 @@
 //   * forward-d128: the release of the keys before their product is done, and the producer's wait
 //     for the release of the values instead. The release of the values of the step before comes
 //     later, and the producer waits for it too before it fills the keys' stage;
+//   * gathered: a wait for the next stage of the keys or values instead. Threads arrive there when
+//   all
+//     is there that they have gathered so far, the stage before included;
 //   * exchange: the release of the other stage of a ring of two. One use sees its release a step
 //     late, and the next then has nothing left to wait for.
 //
@@ -125,6 +128,28 @@ static Specimen makeAttention(const std::string &name, const Variant &variant, i
   return specimen;
 }
 
+/// Full attention to keys in pages of three, which lie apart and in another order.
+static Specimen makeGathered() {
+  constexpr int64_t page = 3, d = 64;
+  Job job{kFull, {}, /*stages=*/2};
+  job.problem.type = "bf16";
+  job.problem.d = job.problem.dv = d;
+  job.problem.page = page;
+  Specimen specimen{"gathered, D = 64", llvm::cantFail(lower(job)), {}};
+  for (auto [m, entries] : {std::pair<int64_t, int64_t>(200, 300), {128, 257}}) {
+    Arguments &arguments = specimen.arguments.emplace_back();
+    int64_t pages = 2 * entries;
+    arguments.add(ElementKind::BF16, {1, 1, m, d}, false);
+    for (int pool = 0; pool < 2; ++pool)
+      arguments.add(ElementKind::BF16, {pages, page, 1, d}, false);
+    arguments.add(ElementKind::I32, {1, entries}, false);
+    for (int64_t entry = 0; entry < entries; ++entry)
+      arguments.arrays.back().set(entry, double((7 * entry + 3) % pages));
+    arguments.add(ElementKind::BF16, {1, 1, m, d}, true);
+  }
+  return specimen;
+}
+
 static mlir::OwningOpRef<mlir::ModuleOp> parseFile(llvm::StringRef path) {
   return mlir::parseSourceFile<mlir::ModuleOp>((ATTN_SOURCE_DIR + path).str(), &getContext());
 }
@@ -201,6 +226,7 @@ static void run() {
   add(mutate(makeAttention("full, D = 128", kFull, 128, {{200, 900}, {128, 760}})));
   add(mutate(makeAttention("causal, D = 128, three stages", kCausal, 128, {{900, 900}, {520, 1000}},
                            /*blockN=*/64, /*stages=*/3)));
+  add(mutate(makeGathered()));
   add(mutate(makeForward()));
   add(mutate(makeExchange()));
   EXPECT_GE(total.found, 0.97 * (total.found + total.accepted));

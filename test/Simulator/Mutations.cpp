@@ -85,6 +85,11 @@ static std::vector<Kind> getKinds(Operation *op) {
         kinds = {Kind::Remove};
         addOperands();
       })
+      .Case<tile::GatherAsyncOp>([&](auto) { kinds = {Kind::Remove, Kind::OtherRow}; })
+      .Case<tile::ArriveLandedOp>([&](auto) {
+        kinds = {Kind::Remove, Kind::BeforeLanding};
+        addOperands();
+      })
       .Case<tile::BarrierInitOp>([&](auto init) {
         kinds = {Kind::More};
         if (init.getArrivals() > 1)
@@ -115,9 +120,10 @@ static std::vector<Kind> getKinds(Operation *op) {
 
 static const char *describe(Kind kind) {
   static const char *const names[] = {
-      "remove",       "more",        "fewer",         "toggle previous", "next slot",
-      "slot before",  "other phase", "other barrier", "other place",     "one more",
-      "pending more", "untie",       "toggle arrive", "other id",        "before wait"};
+      "remove",         "more",        "fewer",         "toggle previous", "next slot",
+      "slot before",    "other phase", "other barrier", "other place",     "one more",
+      "pending more",   "untie",       "toggle arrive", "other id",        "before wait",
+      "before landing", "other row"};
   return names[kind];
 }
 
@@ -171,6 +177,21 @@ static void untie(tile::MmaWaitOp wait) {
         if (isa<arith::TruncFOp>(user) && user->getBlock() == wait->getBlock())
           user->moveBefore(wait);
     }
+}
+
+static void takeOtherRow(tile::GatherAsyncOp gather) {
+  auto find = gather.getRows().getDefiningOp<tile::FindRowsOp>();
+  OpBuilder b(find);
+  Value one = arith::ConstantIndexOp::create(b, find.getLoc(), 1);
+  Value row = arith::AddIOp::create(b, find.getLoc(), find.getOffsets()[2], one);
+  find.getOffsetsMutable()[2].set(row);
+  gather.getOffsetsMutable()[2].set(row);
+}
+
+static void arriveBeforeLanding(tile::ArriveLandedOp op) {
+  OpBuilder b(op);
+  tile::BarrierArriveOp::create(b, op.getLoc(), op.getBarrier(), op.getSlot(), /*each=*/true);
+  op.erase();
 }
 
 void apply(const Mutation &mutation, func::FuncOp kernel) {
@@ -236,6 +257,10 @@ void apply(const Mutation &mutation, func::FuncOp kernel) {
     Value other = arith::AddIOp::create(b, loc, barrier.getId(), one);
     return barrier.getIdMutable().assign(other);
   }
+  case Kind::BeforeLanding:
+    return arriveBeforeLanding(cast<tile::ArriveLandedOp>(op));
+  case Kind::OtherRow:
+    return takeOtherRow(cast<tile::GatherAsyncOp>(op));
   case Kind::BeforeWait:
     for (Operation *wait = op->getPrevNode(); wait; wait = wait->getPrevNode())
       if (isa<tile::MmaWaitOp, tile::BarrierWaitOp>(wait)) {

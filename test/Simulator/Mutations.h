@@ -38,7 +38,11 @@ struct Mutation {
     ToggleArrive,
     OtherId,
     /// An arrival comes before the wait in front of it.
-    BeforeWait
+    BeforeWait,
+    /// Threads arrive when they have started to gather rows, not when these have landed.
+    BeforeLanding,
+    /// Rows from one further on are gathered.
+    OtherRow
   };
   Kind kind;
   /// The op's number in the kernel, in the order of the text.

@@ -131,6 +131,23 @@ def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins UnitAttr:$each)
   }];
 }
 
+def Tile_ArriveLandedOp : Tile_BarrierOp<"arrive_landed", (ins)> {
+  let summary = "each thread of the role arrives when the rows that it has gathered are there";
+  let description = [{
+    The threads do not wait. Each arrives as soon as all pieces have landed that it has started to
+    copy by `tile.gather_async` so far. Whoever waits for the barrier sees them; products do so after
+    a `tile.fence async_shared` of their own threads.
+
+    ```mlir
+    tile.arrive_landed %full[%slot] : !tile.barrier<2>
+    ```
+  }];
+  let assemblyFormat = [{
+    $barrier (`[` $slot^ `]`)? attr-dict
+    `:` qualified(type($barrier)) custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
+  }];
+}
+
 def Tile_BarrierWaitOp : Tile_BarrierOp<"barrier_wait", (ins UnitAttr:$previous)> {
   let summary = "waits until the slot's phase of a barrier is complete";
   let description = [{
@@ -220,6 +237,55 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async", [AttrSizedOperandSegments]> {
     $source `[` $offsets `]` `to` $dest `signal` $barrier (`[` $slot^ `]`)? attr-dict
     `:` qualified(type($source)) `,` qualified(type($dest)) `,` qualified(type($barrier))
     custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_FindRowsOp : Tile_Op<"find_rows"> {
+  let summary = "asks a table where the rows of a tile lie";
+  let description = [{
+    `source` is a pool of pages (`plan.paged`), and `offsets` is a position of its view. Row `i` of
+    the result is row `n + i` of the view, where `n` is the position's row. A row past the view's
+    end, or of a page that the pool does not have, lies nowhere. Of memory only the table is read.
+    The table does not change while the kernel runs. So the op may stand long before the rows are
+    gathered, which hides the time that the table takes.
+
+    ```mlir
+    %rows = tile.find_rows %k[%b, %h, %n, %zero] : memref<?x1x?x64xbf16> -> !tile.rows<80, warps = 4>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyStridedMemRef, "a paged argument of the kernel", [MemRead]>:$source,
+    Arg<Variadic<Index>, "position of the tile's first element">:$offsets);
+  let results = (outs Res<Tile_RowsType, "where the rows lie">:$result);
+  let assemblyFormat = [{
+    $source `[` $offsets `]` attr-dict `:` qualified(type($source)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_GatherAsyncOp : Tile_Op<"gather_async"> {
+  let summary = "starts copying rows, wherever each lies, into a shared tile";
+  let description = [{
+    All threads of the role take part: a thread copies pieces of 16 bytes. Elements outside of the
+    memory become zero, and so do rows that lie nowhere; for them memory is not touched. Threads
+    write shared memory here, so that products need a `tile.fence async_shared` to see the tile. The
+    pieces of a thread are there when its next `tile.arrive_landed` arrives.
+
+    ```mlir
+    %rows = tile.find_rows %k[%b, %h, %n, %zero] : memref<?x1x?x64xbf16> -> !tile.rows<80, warps = 4>
+    tile.gather_async %k[%b, %h, %n, %zero] at %rows to %keys
+        : memref<?x1x?x64xbf16>, !tile.rows<80, warps = 4>, !tile.shared<80x64xbf16, swizzle = 128>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyStridedMemRef, "a paged argument of the kernel", [MemRead]>:$source,
+    Arg<Variadic<Index>, "position of the tile's first element">:$offsets,
+    Arg<Tile_RowsType, "where the tile's rows lie">:$rows,
+    Arg<Tile_SharedType, "one stage", [MemWrite]>:$dest);
+  let assemblyFormat = [{
+    $source `[` $offsets `]` `at` $rows `to` $dest attr-dict
+    `:` qualified(type($source)) `,` qualified(type($rows)) `,` qualified(type($dest))
   }];
   let hasVerifier = 1;
 }

@@ -98,6 +98,16 @@ LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, T
   return success();
 }
 
+LogicalResult RowsType::verify(EmitError emitError, int64_t count, int64_t warps) {
+  // rows_c1: rows are a multiple of 8, and are dealt out to a number of warps that divides 8
+  if (warps >= 1 && attn::kSwizzleRows % warps == 0 && count >= 1 && count <= kMaxExtent &&
+      count % attn::kSwizzleRows == 0)
+    return success();
+  return emitError() << "expected a multiple of " << attn::kSwizzleRows
+                     << " rows for as many warps or a part of that, got " << count << " and "
+                     << warps;
+}
+
 LogicalResult BarrierType::verify(EmitError emitError, int64_t stages) {
   return verifyStages(emitError, stages);
 }

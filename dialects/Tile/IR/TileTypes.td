@@ -1,4 +1,4 @@
-//===- TileTypes.td - shared tiles, barriers, slots, accumulators in flight ------------------===//
+//===- TileTypes.td - shared tiles, barriers, slots, rows, accumulators in flight ------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -77,6 +77,25 @@ def Tile_SlotType : Tile_Type<"Slot", "slot"> {
   let parameters = (ins "int64_t":$stages);
   let assemblyFormat = "`<` $stages `>`";
   let genVerifyDecl = 1;
+}
+
+def Tile_RowsType : Tile_Type<"Rows", "rows"> {
+  let summary = "where the rows of a tile lie in memory, for the warps that gather them";
+  let description = [{
+    `!tile.rows<N, warps = W>`: N rows in groups of 8, the swizzle's period. Of each group warp w has
+    8 / W that follow each other, from row w * 8 / W on. The lanes of a warp know a row each, or as
+    many as they need for all rows of the warp.
+  }];
+  let parameters = (ins "int64_t":$count, "int64_t":$warps);
+  let assemblyFormat = "`<` $count `,` `warps` `=` $warps `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRowsOfWarp() const { return getCount() / getWarps(); }
+    /// Of a group.
+    int64_t getRowsTogether() const { return kSwizzleRows / getWarps(); }
+    /// Rows that a lane knows.
+    int64_t getRowsOfLane() const { return (getRowsOfWarp() + kLanes - 1) / kLanes; }
+  }];
 }
 
 def Tile_InFlightType : Tile_Type<"InFlight", "in_flight"> {

@@ -178,6 +178,58 @@ LogicalResult StoreAsyncOp::verify() {
   return verifyBox(*this, getDest(), getOffsets().size(), getSource().getType());
 }
 
+/// Whether a table finds the rows of the memory.
+static bool isPaged(Value memory) {
+  auto argument = dyn_cast<BlockArgument>(memory);
+  auto function = argument
+                      ? dyn_cast_or_null<FunctionOpInterface>(argument.getOwner()->getParentOp())
+                      : FunctionOpInterface();
+  return function && function.getArgAttr(argument.getArgNumber(), PlanDialect::kPagedAttrName);
+}
+
+LogicalResult FindRowsOp::verify() {
+  if (failed(verifyOffsets(*this, getSource().getType(), getOffsets().size())))
+    return failure();
+  // find_rows_c1: the memory is a paged argument of the kernel
+  if (!isPaged(getSource()))
+    return emitOpError("expected an argument with plan.paged, got ") << getSource().getType();
+  // find_rows_c2: the warps are those of a warpgroup, which is the role, and of which no thread is
+  // elected
+  int64_t warps = getMachine(*this).getWarps(1);
+  RoleAttr named = getKernelRole(*this);
+  RoleInfo role = getRole(*this);
+  bool isElected = named ? named.getElected() : role.isElected;
+  int64_t warpgroups = named ? named.getWarpgroups() : role.warpgroups;
+  if (isElected || warpgroups != 1 || getType().getWarps() != warps)
+    return emitOpError("expected a role of ")
+           << warps << " warps, none of them elected, got " << getType().getWarps()
+           << " warps in a role of " << warpgroups << " warpgroups"
+           << (isElected ? ", elected" : "");
+  return success();
+}
+
+LogicalResult GatherAsyncOp::verify() {
+  auto dest = cast<SharedType>(getDest().getType());
+  if (failed(verifyBox(*this, getSource().getType(), getOffsets().size(), dest)))
+    return failure();
+  // gather_async_c1: its rows are the tile's, found at the same position of the same memory
+  auto found = getRows().getDefiningOp<FindRowsOp>();
+  if (!found || found.getSource() != getSource() || found.getOffsets() != getOffsets() ||
+      getRows().getType().getCount() != dest.getNumRows())
+    return emitOpError("expected ")
+           << dest.getNumRows() << " rows that tile.find_rows finds at the same position, got "
+           << getRows().getType();
+  // gather_async_c2: a row has pieces of 16 bytes, at most as many as a warp has lanes
+  int64_t columns = cast<MemRefType>(getSource().getType()).getShape().back();
+  int64_t bytes = dest.getNumSlabs() * dest.getSwizzle();
+  if (ShapedType::isDynamic(columns) || columns * dest.getElementBytes() % attn::kChunkBytes != 0 ||
+      bytes > attn::kLanes * attn::kChunkBytes || dest.isRow())
+    return emitOpError("expected rows of a constant multiple of ")
+           << attn::kChunkBytes << " bytes, at most " << attn::kLanes * attn::kChunkBytes
+           << ", got " << getSource().getType() << " and " << dest;
+  return success();
+}
+
 LogicalResult AddAsyncOp::verify() {
   auto tile = cast<RankedTensorType>(getValue().getType());
   auto place = cast<SharedType>(getPlace().getType());
@@ -443,6 +495,7 @@ static LogicalResult verifySlot(Operation *op, Value barrier, Value slot) {
 }
 
 LogicalResult BarrierArriveOp::verify() { return verifySlot(*this, getBarrier(), getSlot()); }
+LogicalResult ArriveLandedOp::verify() { return verifySlot(*this, getBarrier(), getSlot()); }
 LogicalResult BarrierWaitOp::verify() { return verifySlot(*this, getBarrier(), getSlot()); }
 
 LogicalResult BarrierExpectOp::verify() {

@@ -296,12 +296,6 @@ struct Signature {
         }))
       return view.emitOpError("expected an argument that is read in no other way as its pool, and "
                               "one as its table");
-    // Keys that a product sums over at a time, as are those of a tile: then boxes are no smaller.
-    int64_t step =
-        plan::getMachine(view).product.sumBytes * 8 / view.getType().getElementTypeBitWidth();
-    if (view.getPageSize() % step != 0)
-      return view.emitOpError("expected pages of a multiple of ")
-             << step << " keys on a GPU, got " << view.getPageSize();
     arguments[view] = pool.getArgNumber();
     paged[pool.getArgNumber()] =
         plan::PagedAttr::get(function.getContext(), table.getArgNumber(), view.getPageSize());

@@ -134,6 +134,18 @@ struct BarrierArrivePattern : TilePattern<BarrierArriveOp> {
   }
 };
 
+/// Counted among the arrivals for which the barrier was initialised (noinc).
+struct ArriveLandedPattern : TilePattern<ArriveLandedOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(ArriveLandedOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Value barrier =
+        getBarrierAddress(rewriter, op.getLoc(), adaptor.getBarrier().front(), adaptor.getSlot());
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncMBarrierArriveOp>(op, barrier, /*noinc=*/true);
+    return success();
+  }
+};
+
 /// The hardware's wait may give up early: try until it reports the phase complete.
 struct BarrierWaitPattern : TilePattern<BarrierWaitOp> {
   using TilePattern::TilePattern;
@@ -204,6 +216,6 @@ struct FencePattern : TilePattern<FenceOp> {
 void attn::tile::populateBarrierPatterns(RewritePatternSet &patterns,
                                          const PatternContext &context) {
   patterns.add<SlotPattern, NextPattern, StagePattern, AllocSharedPattern, BarrierInitPattern,
-               BarrierExpectPattern, BarrierArrivePattern, BarrierWaitPattern, SyncPattern,
-               NamedBarrierPattern, FencePattern>(context, patterns.getContext());
+               BarrierExpectPattern, BarrierArrivePattern, ArriveLandedPattern, BarrierWaitPattern,
+               SyncPattern, NamedBarrierPattern, FencePattern>(context, patterns.getContext());
 }

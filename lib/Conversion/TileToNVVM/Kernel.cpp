@@ -87,6 +87,8 @@ namespace {
 /// The parts of one memref argument that a kernel's body needs.
 struct Needs {
   bool pointer = false;
+  /// That the last dimension is contiguous, as it is for boxes.
+  bool contiguous = false;
   llvm::SmallSetVector<unsigned, 4> sizes;
   /// Distinct (columns, rows, swizzle) of its boxes.
   llvm::SmallSetVector<std::tuple<int64_t, int64_t, int64_t>, 2> boxes;
@@ -112,6 +114,11 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     needBox(needs, machine, cast<SharedType>(op.getDest().getType()), page);
   } else if (auto op = dyn_cast<StoreAsyncOp>(user)) {
     needBox(needs, machine, cast<SharedType>(op.getSource().getType()));
+  } else if (isa<FindRowsOp, GatherAsyncOp>(user)) {
+    needs.pointer = needs.contiguous = true;
+    // A table may name pages that the pool does not have.
+    if (type.isDynamicDim(0))
+      needs.sizes.insert(0);
   } else if (isa<GatherOp, ScatterAddOp, memref::LoadOp, memref::StoreOp>(user) ||
              (isa<AddAsyncOp>(user) && inFragments)) {
     needs.pointer = true;
@@ -244,7 +251,7 @@ static LogicalResult needTables(func::FuncOp function, MutableArrayRef<Needs> ne
     if (!paged || argument.use_empty())
       continue;
     for (Operation *user : argument.getUsers())
-      if (!isa<CopyAsyncOp, memref::DimOp>(user))
+      if (!isa<CopyAsyncOp, FindRowsOp, GatherAsyncOp, memref::DimOp>(user))
         return user->emitOpError("expected an argument that is not paged");
     // Boxes begin where the swizzle does.
     for (auto [columns, rows, swizzle] : needs[argument.getArgNumber()].boxes)
@@ -337,7 +344,8 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
       continue;
     }
     const Needs &needs = allNeeds[index];
-    FailureOr<SmallVector<int64_t>> strides = getStrides(function, index, !needs.boxes.empty());
+    FailureOr<SmallVector<int64_t>> strides =
+        getStrides(function, index, needs.contiguous || !needs.boxes.empty());
     if (failed(strides))
       return failure();
     for (const auto &box : needs.boxes)

@@ -51,6 +51,10 @@ TileTypeConverter::TileTypeConverter() {
     results.append(2, IntegerType::get(type.getContext(), 32));
     return success();
   });
+  addConversion([](RowsType type, SmallVectorImpl<Type> &results) -> std::optional<LogicalResult> {
+    results.append(type.getRowsOfLane(), IntegerType::get(type.getContext(), 64));
+    return success();
+  });
   addSourceMaterialization(
       [](OpBuilder &builder, Type type, ValueRange inputs, Location loc) -> Value {
         return UnrealizedConversionCastOp::create(builder, loc, type, inputs).getResult(0);

@@ -19,7 +19,8 @@
 
 namespace attn::tile {
 
-/// Register tiles to scalars, shared tiles and barriers to pointers, slots to (stage, phase).
+/// Register tiles to scalars, shared tiles and barriers to pointers, slots to (stage, phase), rows
+/// to their distances from the start of memory.
 class TileTypeConverter : public mlir::TypeConverter {
 public:
   TileTypeConverter();
@@ -97,6 +98,11 @@ mlir::Value emitAddress(mlir::OpBuilder &builder, mlir::Location loc, const Glob
 mlir::Value getBarrierAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value barrier,
                               mlir::ValueRange slot);
 
+/// The address of a piece of 16 bytes of a shared tile: byte `byte` of its row, as the swizzle has
+/// it.
+mlir::Value emitChunkAddress(mlir::OpBuilder &builder, mlir::Location loc, SharedType type,
+                             mlir::Value shared, mlir::Value row, mlir::Value byte);
+
 /// Inline assembly with side effects on memory; one value per result type.
 llvm::SmallVector<mlir::Value> emitAsm(mlir::OpBuilder &builder, mlir::Location loc,
                                        llvm::StringRef text, llvm::StringRef constraints,
@@ -122,6 +128,7 @@ void populateClearUnreadPatterns(mlir::RewritePatternSet &patterns, const Patter
 void populateCopyPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateDiagonalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+void populateGatherAsyncPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateGlobalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateProductPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateRolePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);

@@ -13,6 +13,24 @@
 using namespace mlir;
 using namespace attn::tile;
 
+/// The swizzle: address bits from 4 on are combined with those from 7 on.
+Value attn::tile::emitChunkAddress(OpBuilder &builder, Location loc, SharedType type, Value shared,
+                                   Value row, Value byte) {
+  auto constant = [&](int64_t value) { return i32(builder, loc, value); };
+  int64_t swizzle = type.getSwizzle();
+  Value slab = LLVM::UDivOp::create(builder, loc, byte, constant(swizzle));
+  Value inSlab = LLVM::URemOp::create(builder, loc, byte, constant(swizzle));
+  Value rowByte = LLVM::MulOp::create(builder, loc, row, constant(swizzle));
+  Value phase = LLVM::LShrOp::create(builder, loc, rowByte, constant(7));
+  phase = LLVM::AndOp::create(builder, loc, phase, constant(swizzle / 16 - 1));
+  phase = LLVM::ShlOp::create(builder, loc, phase, constant(4));
+  Value offset = LLVM::MulOp::create(builder, loc, slab, constant(type.getSlabBytes()));
+  offset = LLVM::AddOp::create(builder, loc, offset, rowByte);
+  offset =
+      LLVM::AddOp::create(builder, loc, offset, LLVM::XOrOp::create(builder, loc, inSlab, phase));
+  return addBytes(builder, loc, shared, offset);
+}
+
 namespace {
 /// The copy of one chunk of 16 bytes: numbers of 32 bits in the tile, 64 in memory.
 class ChunkCopy {
@@ -40,7 +58,9 @@ public:
     Value byte = LLVM::ShlOp::create(builder, loc, inRow, constant(4));
     Value data =
         emitLoad(row, LLVM::UDivOp::create(builder, loc, byte, constant(type.getElementBytes())));
-    LLVM::StoreOp::create(builder, loc, data, emitSharedAddress(row, byte), /*alignment=*/16);
+    LLVM::StoreOp::create(builder, loc, data,
+                          emitChunkAddress(builder, loc, type, shared, row, byte),
+                          /*alignment=*/16);
   }
 
 private:
@@ -80,22 +100,6 @@ private:
         builder, loc,
         arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vector)).getResult());
     return branch.getResult(0);
-  }
-
-  /// The swizzle: address bits from 4 on are combined with those from 7 on.
-  Value emitSharedAddress(Value row, Value byte) {
-    int64_t swizzle = type.getSwizzle();
-    Value slab = LLVM::UDivOp::create(builder, loc, byte, constant(swizzle));
-    Value inSlab = LLVM::URemOp::create(builder, loc, byte, constant(swizzle));
-    Value rowByte = LLVM::MulOp::create(builder, loc, row, constant(swizzle));
-    Value phase = LLVM::LShrOp::create(builder, loc, rowByte, constant(7));
-    phase = LLVM::AndOp::create(builder, loc, phase, constant(swizzle / 16 - 1));
-    phase = LLVM::ShlOp::create(builder, loc, phase, constant(4));
-    Value offset = LLVM::MulOp::create(builder, loc, slab, constant(type.getSlabBytes()));
-    offset = LLVM::AddOp::create(builder, loc, offset, rowByte);
-    offset =
-        LLVM::AddOp::create(builder, loc, offset, LLVM::XOrOp::create(builder, loc, inSlab, phase));
-    return addBytes(builder, loc, shared, offset);
   }
 
   OpBuilder &builder;

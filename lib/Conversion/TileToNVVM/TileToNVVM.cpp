@@ -83,6 +83,7 @@ static LogicalResult convertTiles(Operation *function, const KernelMap &kernels)
   populateCopyPatterns(patterns, patternContext);
   populateDiagonalPatterns(patterns, patternContext);
   populateElementwisePatterns(patterns, patternContext);
+  populateGatherAsyncPatterns(patterns, patternContext);
   populateGlobalPatterns(patterns, patternContext);
   populateProductPatterns(patterns, patternContext);
   populateRolePatterns(patterns, patternContext);

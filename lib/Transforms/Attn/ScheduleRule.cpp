@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Attn/ScheduleRule.h"
 #include "dialects/Attn/IR/AttnViews.h"
+#include "lib/Machine/Pages.h"
 #include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/Policy.h"
@@ -108,8 +109,11 @@ static bool isWide(const GPUProblem &problem) {
 
 /// The most keys up to `blockN`, in steps, of which a page holds a multiple, or the other way
 /// round: then boxes are as large as a page or a tile. There may be none, and boxes are smaller.
-static int64_t fitToPages(const GPUProblem &problem, int64_t blockN, int64_t step) {
-  if (!problem.pageSize)
+/// Threads gather rows of any pages as well as of others.
+static int64_t fitToPages(const Machine &machine, const GPUProblem &problem, int64_t blockN,
+                          int64_t step) {
+  constexpr int64_t kElementBytes = 2;
+  if (!problem.pageSize || !copiesPagesAsBoxes(machine, problem.pageSize, kElementBytes))
     return blockN;
   for (int64_t keys = blockN; keys >= step; keys -= step)
     if (problem.pageSize % keys == 0 || keys % problem.pageSize == 0)
@@ -210,7 +214,7 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   bool isView = problem.pageSize || problem.isRagged;
   bool clears = isView && (isWide(problem) || (traits & Window));
   int64_t narrowed = llvm::alignDown(schedule.blockN - 16 * llvm::divideCeil(excess, 6), step);
-  schedule.blockN = fitToPages(problem, std::max(narrowed, step), step);
+  schedule.blockN = fitToPages(machine, problem, std::max(narrowed, step), step);
   // One that stays would ask for a sequence in each turn, by addresses that registers have to hold.
   schedule.stay = doBlocksStay(*row, traits, problem.work) && !clears && !problem.isRagged;
   if (!schedule.stay) {
@@ -239,7 +243,8 @@ std::optional<LengthChoice> attn::chooseForLength(const Machine &machine,
     return std::nullopt;
   LengthChoice length{adapt(row->row, machine, problem), row->mostRows, row->mostKeys, row->either};
   int64_t &blockN = length.choice.schedule.blockN;
-  blockN = fitToPages(problem, blockN, getKeyStep(machine, problem.headDim, problem.valueDim));
+  blockN =
+      fitToPages(machine, problem, blockN, getKeyStep(machine, problem.headDim, problem.valueDim));
   return length;
 }
 
@@ -254,7 +259,7 @@ static std::optional<Choice> chooseForFew(llvm::ArrayRef<Row> rows, const Machin
   Choice choice = adapt(*row, machine, problem);
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   choice.schedule.blockN =
-      fitToPages(problem, int64_t(llvm::alignTo(choice.schedule.blockN, step)), step);
+      fitToPages(machine, problem, int64_t(llvm::alignTo(choice.schedule.blockN, step)), step);
   return choice;
 }
 
@@ -307,8 +312,8 @@ Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem
   int64_t resident = countDecodingBlocks(problem, isGiven);
   if (!blockN)
     blockN = fitToPages(
-        problem, std::max<int64_t>(step, llvm::alignDown(getDecodingKeys(problem, resident), step)),
-        step);
+        machine, problem,
+        std::max<int64_t>(step, llvm::alignDown(getDecodingKeys(problem, resident), step)), step);
   GPUBlock block{problem.headDim,
                  problem.valueDim,
                  elementBytes,

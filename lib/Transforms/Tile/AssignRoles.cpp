@@ -7,6 +7,7 @@
 
 #include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Transforms/Tile/KernelPass.h"
+#include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "lib/Transforms/Tile/RoleBudgets.h"
 
@@ -19,7 +20,16 @@ using namespace mlir;
 using namespace attn::plan;
 using namespace attn::tile;
 
-/// One warpgroup copies, those of room 5 compute.
+static bool gathersRows(func::FuncOp kernel) {
+  return kernel
+      .walk([](CopyOp copy) {
+        return isGathered(copy) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// One warpgroup copies, those of room 5 compute. Of the former one thread asks for boxes, and all
+/// gather rows.
 static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
   const attn::Machine &machine = getMachine(kernel);
   auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
@@ -32,7 +42,7 @@ static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
   Builder builder(kernel.getContext());
   return builder.getArrayAttr(
       {RoleAttr::get(kernel.getContext(), builder.getStringAttr("producer"), 1, budget.producer,
-                     /*elected=*/true),
+                     /*elected=*/!gathersRows(kernel)),
        RoleAttr::get(kernel.getContext(), builder.getStringAttr("consumer"), consumers,
                      budget.consumer, /*elected=*/false)});
 }
@@ -86,7 +96,11 @@ struct AssignRolesPass
     auto roles = llvm::to_vector(
         kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName).getAsRange<RoleAttr>());
     const auto *copying = llvm::find_if(roles, [](RoleAttr role) { return role.getElected(); });
-    const auto *computing = llvm::find_if(roles, [](RoleAttr role) { return !role.getElected(); });
+    // A role that gathers rows is not elected, and comes first.
+    if (copying == roles.end() && !roles.empty() && gathersRows(kernel))
+      copying = roles.begin();
+    const auto *computing = llvm::find_if(
+        roles, [&](const RoleAttr &role) { return !role.getElected() && &role != copying; });
     if (computing == roles.end())
       return kernel.emitOpError("expected a role that is not elected among its tile.roles");
     if (copying == roles.end())

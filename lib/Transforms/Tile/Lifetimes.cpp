@@ -7,10 +7,23 @@
 
 #include "lib/Transforms/Tile/Lifetimes.h"
 #include "dialects/Tile/IR/TileClearOps.h"
+#include "lib/Machine/Pages.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
+
+bool attn::tile::isGathered(CopyOp copy) {
+  auto argument = dyn_cast<BlockArgument>(copy.getSource());
+  auto kernel = argument ? dyn_cast_or_null<func::FuncOp>(argument.getOwner()->getParentOp())
+                         : func::FuncOp();
+  auto paged = kernel ? kernel.getArgAttrOfType<PagedAttr>(argument.getArgNumber(),
+                                                           PlanDialect::kPagedAttrName)
+                      : PagedAttr();
+  SharedType type = cast<SharedType>(copy.getDest().getType());
+  return paged && !copiesPagesAsBoxes(getMachine(copy), paged.getPage(), type.getElementBytes());
+}
 
 bool PlaceLifetimes::isOnce() const {
   return lifetimes.size() == 1 && !lifetimes.front().fill->getParentOfType<LoopLikeOpInterface>();
@@ -25,6 +38,11 @@ bool PlaceLifetimes::isHeld() const {
       });
     });
   });
+}
+
+bool PlaceLifetimes::isGathered() const {
+  auto copy = dyn_cast<CopyOp>(lifetimes.front().fill);
+  return copy && attn::tile::isGathered(copy);
 }
 
 bool PlaceLifetimes::isReadByProducts() const {

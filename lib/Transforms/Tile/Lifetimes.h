@@ -30,6 +30,9 @@
 
 namespace attn::tile {
 
+/// Whether threads gather the rows of the copy, since a table finds them in pages without boxes.
+bool isGathered(CopyOp copy);
+
 /// The op of the fill's block that is or has `op`, if it comes after the fill; else null.
 mlir::Operation *findBehind(mlir::Operation *fill, mlir::Operation *op);
 
@@ -61,6 +64,8 @@ struct PlaceLifetimes {
   bool isHeld() const;
   /// Filled with a register tile by all threads of the writer.
   bool isStored() const { return mlir::isa<StoreOp>(lifetimes.front().fill); }
+  /// Filled with rows that all threads of the writer gather.
+  bool isGathered() const;
   /// By the unit that multiplies, not by threads.
   bool isReadByProducts() const;
   /// By threads of the role, if no product after their reads brings the threads together.

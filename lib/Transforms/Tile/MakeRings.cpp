@@ -14,9 +14,10 @@
 //
 //   writer:   wait until `empty` of the slot's previous phase is complete; fill the stage; tell
 //             `full`: a copy by its bytes, threads by an arrival of each, behind a fence if
-//             products read it
-//   reader:   before its first read, wait for `full` of the slot's phase; after its last, arrive
-//             on `empty`: for each warpgroup if that is a product, or each thread
+//             products read it; threads that gather rows go on, and arrive as these land
+//   reader:   before its first read, wait for `full` of the slot's phase, and fence if rows were
+//             gathered for products; after its last, arrive on `empty`: for each warpgroup if that
+//             is a product, or each thread
 //
 // A place that is filled once has one stage, no slot and no `empty`. Where the threads of one role
 // hand a tile over to each other, they meet when it is stored, and before that too if the place has
@@ -152,6 +153,9 @@ private:
 
   /// Fills a stage, as `lifetime` says, with the tile and with what travels with it.
   void fill(Ring &ring, unsigned lifetime);
+  void copyBoxes(Ring &ring, unsigned lifetime, Value slot);
+  void gather(Ring &ring, CopyOp copy, Value rows, Value slot);
+  void store(Ring &ring, StoreOp op, Value slot);
   void acquire(const Event &event);
   void release(const Event &event);
   void pass(const Passing &passing);
@@ -334,7 +338,8 @@ void RingMaker::declare(Ring &ring) {
   if (isLocal)
     return;
   auto barrierType = BarrierType::get(b.getContext(), count);
-  int64_t fillers = ring.uses.isStored() ? countArriving(ring.uses.writer) : 1;
+  bool isByThreads = ring.uses.isStored() || ring.uses.isGathered();
+  int64_t fillers = isByThreads ? countArriving(ring.uses.writer) : 1;
   ring.full = BarrierInitOp::create(b, loc, barrierType, fillers, IntegerAttr());
   if (isOnce)
     return;
@@ -416,36 +421,66 @@ void RingMaker::fill(Ring &ring, unsigned lifetime) {
   Operation *op = ring.uses.lifetimes[lifetime].fill;
   RoleAttr role = ring.uses.writer;
   Value slot = getSlot(ring.guide ? ring.getReaderSlot(role) : ring.writerSlot);
+  // A table answers while the stage is still in use.
+  Value rows;
+  if (ring.uses.isGathered()) {
+    auto copy = cast<CopyOp>(op);
+    auto type = cast<SharedType>(copy.getDest().getType());
+    rows = create<FindRowsOp>(role,
+                              RowsType::get(b.getContext(), type.getNumRows(), machine.getWarps(1)),
+                              copy.getSource(), copy.getOffsets());
+  }
   if (ring.empty)
     create<BarrierWaitOp>(role, ring.empty, slot, /*previous=*/true);
-  if (auto copy = dyn_cast<CopyOp>(op)) {
-    create<BarrierExpectOp>(role, ring.full, slot, countBytes(ring));
-    auto start = [&](CopyOp copy, Value place) {
-      create<CopyAsyncOp>(role, copy.getSource(), copy.getOffsets(), getStage(place, slot),
-                          ring.full, slot);
-    };
-    start(copy, ring.place);
-    for (Passenger &passenger : ring.passengers)
-      start(cast<CopyOp>(passenger.uses.lifetimes[lifetime].fill), passenger.place);
-  } else {
-    // Readers of the tile that threads wrote before have to be done with it.
-    if (ring.uses.isLocal() && !ring.uses.isOnce() && !slot)
-      meet(role);
-    create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring.place, slot), ValueRange());
-    if (ring.uses.isReadByProducts())
-      create<FenceOp>(role, FenceKind::AsyncShared);
-    if (ring.full)
-      create<BarrierArriveOp>(role, ring.full, slot, /*each=*/true);
-    else
-      meet(role);
-  }
+  if (rows)
+    gather(ring, cast<CopyOp>(op), rows, slot);
+  else if (isa<CopyOp>(op))
+    copyBoxes(ring, lifetime, slot);
+  else
+    store(ring, cast<StoreOp>(op), slot);
   advance(ring.writerSlot);
+}
+
+void RingMaker::copyBoxes(Ring &ring, unsigned lifetime, Value slot) {
+  RoleAttr role = ring.uses.writer;
+  create<BarrierExpectOp>(role, ring.full, slot, countBytes(ring));
+  auto start = [&](CopyOp copy, Value place) {
+    create<CopyAsyncOp>(role, copy.getSource(), copy.getOffsets(), getStage(place, slot), ring.full,
+                        slot);
+  };
+  start(cast<CopyOp>(ring.uses.lifetimes[lifetime].fill), ring.place);
+  for (Passenger &passenger : ring.passengers)
+    start(cast<CopyOp>(passenger.uses.lifetimes[lifetime].fill), passenger.place);
+}
+
+void RingMaker::gather(Ring &ring, CopyOp copy, Value rows, Value slot) {
+  RoleAttr role = ring.uses.writer;
+  create<GatherAsyncOp>(role, copy.getSource(), copy.getOffsets(), rows,
+                        getStage(ring.place, slot));
+  create<ArriveLandedOp>(role, ring.full, slot);
+}
+
+void RingMaker::store(Ring &ring, StoreOp op, Value slot) {
+  RoleAttr role = ring.uses.writer;
+  // Readers of the tile that threads wrote before have to be done with it.
+  if (ring.uses.isLocal() && !ring.uses.isOnce() && !slot)
+    meet(role);
+  create<StoreOp>(role, op.getValue(), getStage(ring.place, slot), ValueRange());
+  if (ring.uses.isReadByProducts())
+    create<FenceOp>(role, FenceKind::AsyncShared);
+  if (ring.full)
+    create<BarrierArriveOp>(role, ring.full, slot, /*each=*/true);
+  else
+    meet(role);
 }
 
 void RingMaker::acquire(const Event &event) {
   Value slot = getSlot(event.ring->getReaderSlot(event.role));
   if (event.ring->full)
     create<BarrierWaitOp>(event.role, event.ring->full, slot, /*previous=*/false);
+  // Those who gathered it do not wait until it is there, and so cannot fence.
+  if (event.ring->uses.isGathered() && event.ring->uses.isReadByProducts())
+    create<FenceOp>(event.role, FenceKind::AsyncShared);
   auto enter = [&](PlaceLifetimes &uses, Value place) {
     Value stage = getStage(place, slot);
     for (OpOperand *use : uses.lifetimes[event.lifetime].readers.lookup(event.role).uses)
@@ -550,9 +585,11 @@ void RingMaker::leave(Operation *op, Operation *now) {
     release(event);
 }
 
-/// Whether all lifetimes of a row lie within those of the tile, which a product ends.
+/// Whether all lifetimes of a row lie within those of the tile, which a product ends. The tile's
+/// barrier counts bytes.
 static bool travelsWith(const PlaceLifetimes &row, const PlaceLifetimes &tile) {
-  if (tile.isStored() || row.writer != tile.writer || row.lifetimes.size() != tile.lifetimes.size())
+  if (tile.isStored() || tile.isGathered() || row.writer != tile.writer ||
+      row.lifetimes.size() != tile.lifetimes.size())
     return false;
   return llvm::all_of(llvm::zip_equal(row.lifetimes, tile.lifetimes), [](auto pair) {
     auto &[inner, outer] = pair;

@@ -166,12 +166,13 @@ def AssignRolesPass : Pass<"tile-assign-roles", "::mlir::ModuleOp"> {
     A kernel with places gets two roles: a producer of one more warpgroup, of which one thread
     copies, and the warpgroups of room 5 as consumers. A producer has few registers. It has more
     where it copies wide tiles and searches for the ends of its loops, or copies many wide tiles on
-    a condition. Consumers share the rest.
+    a condition. Consumers share the rest. Where a table finds rows in pages that have no boxes, all
+    threads of the producer copy, and it has more registers too.
 
     Every op that does more than compute values names its role in `tile.role`; values follow from
     where they are needed. Roles that the kernel lists in `tile.roles`, and roles that ops name,
     stay. An op that names no role goes to the first elected role if it copies, and to the first
-    other role if not.
+    other role if not. Without an elected role, the first role gathers such rows.
 
     Requires: a part of room 5 `placed`: all of it but for values that nobody reads. Produces: a
     part of room 6 `async`: roles. Fails when: the kernel has ops of room 6; a copy goes to no place
@@ -188,7 +189,8 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
     reads it and more do not fit. A reader waits for `full` before its first read, and arrives on
     `empty` after its last, in the block of the fill.
 
-    * Copies become asynchronous.
+    * Copies become asynchronous. Rows of pages without boxes are found before the stage is waited
+      for, and gathered; each thread arrives when its rows land, and readers fence before products.
     * A register tile is stored to the stage by all threads of its role, who fence, meet and arrive.
       A place that only they read needs no ring.
     * Slots go through scf.for, scf.if and scf.while.
@@ -208,7 +210,7 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
     * a place is filled again before its last reader;
     * two roles, or copies and stores, fill one place;
     * a place has 2^20 bytes;
-    * a row has no such tile.
+    * a row has no such tile, or the rows of its tile are gathered.
   }];
   let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }

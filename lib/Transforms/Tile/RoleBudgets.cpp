@@ -6,29 +6,34 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Tile/RoleBudgets.h"
-#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Transforms/Tile/Lifetimes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::plan;
 using namespace attn::tile;
 
+/// Boxes of a tile's row beyond which it is wide, and tiles of a turn beyond which they are many.
+static constexpr int64_t kMostBoxes = 2, kMostTiles = 2;
+
 /// Whether a producer keeps more than what loops count: with tiles of more than two boxes it
 /// searches for ends in memory, asks for pages or sequences, or copies more than two tiles a turn
-/// where a condition says so.
-static bool keepsMuch(func::FuncOp kernel) {
-  constexpr int64_t mostBoxes = 2, mostTiles = 2;
+/// where a condition says so. So does one that gathers rows, but the budget for one consumer leaves
+/// it more than that.
+static bool keepsMuch(func::FuncOp kernel, int64_t consumers) {
   llvm::SmallDenseMap<Operation *, int64_t, 4> conditionalTiles;
-  bool isWide = false, searches = false, asks = false;
+  bool isWide = false, searches = false, asks = false, gathers = false;
   kernel.walk([&](CopyOp copy) {
+    gathers |= isGathered(copy);
     auto loop = copy->getParentOfType<LoopLikeOpInterface>();
     auto type = dyn_cast<SharedType>(copy.getDest().getType());
     if (!loop || !type || type.isRow())
       return;
-    isWide |= type.getNumSlabs() > mostBoxes;
+    isWide |= type.getNumSlabs() > kMostBoxes;
     auto argument = dyn_cast<BlockArgument>(copy.getSource());
     if (argument && argument.getOwner() == &kernel.getBody().front())
       for (StringRef name : {PlanDialect::kPagedAttrName, PlanDialect::kRaggedAttrName})
@@ -37,13 +42,33 @@ static bool keepsMuch(func::FuncOp kernel) {
   });
   kernel.walk(
       [&](memref::LoadOp load) { searches |= bool(load->getParentOfType<scf::WhileOp>()); });
+  if (gathers)
+    return consumers > 1;
   return isWide && (searches || asks || llvm::any_of(conditionalTiles, [&](auto entry) {
-                      return entry.second > mostTiles;
+                      return entry.second > kMostTiles;
                     }));
+}
+
+/// Whether threads gather rows of which a warp copies one at a time: then each has two addresses in
+/// a tile.
+static bool gathersWideRows(func::FuncOp kernel) {
+  return kernel
+      .walk([](CopyOp copy) {
+        bool isWide = cast<SharedType>(copy.getDest().getType()).getNumSlabs() > kMostBoxes;
+        return isWide && isGathered(copy) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 attn::RoleBudget attn::tile::getRoleBudget(func::FuncOp kernel, int64_t consumers) {
   auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
-  return getMachine(kernel).getBudget(consumers, attribute.isStaying() || keepsMuch(kernel),
-                                      attribute.getSchedule().resident);
+  const Machine &machine = getMachine(kernel);
+  RoleBudget budget =
+      machine.getBudget(consumers, attribute.isStaying() || keepsMuch(kernel, consumers),
+                        attribute.getSchedule().resident);
+  // Each consumer gives one step.
+  if (consumers > 1 && gathersWideRows(kernel))
+    budget = {budget.producer + consumers * machine.registerStep,
+              budget.consumer - machine.registerStep};
+  return budget;
 }

@@ -11,16 +11,3 @@ func.func @read_again(%q: !t, %p: !pool, %v: !t, %a: tensor<?x?xi32>, %b: tensor
   %o = attn.attention %q, %k, %w : !t, !t, !t -> !t
   return %o : !t
 }
-
-// -----
-
-!t = tensor<?x?x?x64xbf16>
-!pool = tensor<?x8x?x64xbf16>
-
-func.func @small(%q: !t, %p: !pool, %w: !pool, %a: tensor<?x?xi32>) -> !t {
-  // expected-error@+1 {{expected pages of a multiple of 16 keys on a GPU, got 8}}
-  %k = attn.paged %p[%a] : !pool, tensor<?x?xi32> -> !t
-  %v = attn.paged %w[%a] : !pool, tensor<?x?xi32> -> !t
-  %o = attn.attention %q, %k, %v : !t, !t, !t -> !t
-  return %o : !t
-}

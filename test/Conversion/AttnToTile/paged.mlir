@@ -19,3 +19,16 @@ func.func @attention(%q: tensor<?x?x?x128xbf16>, %pool_k: tensor<?x64x?x128xbf16
       : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
+
+// Pages of 5 keys have no boxes, so that tiles need not fit them.
+// CHECK-LABEL: func.func @small_packed_split(
+// CHECK-SAME:    {plan.paged = #plan.paged<table = 3, page = 5>}
+// CHECK:         tile.load %{{.*}} {{.*}}tensor<80x128xbf16>
+func.func @small(%q: tensor<?x?x?x128xbf16>, %pool_k: tensor<?x5x?x128xbf16>, %pool_v: tensor<?x5x?x128xbf16>,
+                 %table: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
+  %k = attn.paged %pool_k[%table] : tensor<?x5x?x128xbf16>, tensor<?x?xi32> -> tensor<?x?x?x128xbf16>
+  %v = attn.paged %pool_v[%table] : tensor<?x5x?x128xbf16>, tensor<?x?xi32> -> tensor<?x?x?x128xbf16>
+  %o = attn.attention %q, %k, %v
+      : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}

@@ -119,3 +119,20 @@ func.func @asynchronous(%k: !global, %sum: memref<?x96xf32>, %b: index, %n: inde
   }
   return
 }
+
+// Room 6: rows that a table finds.
+// CHECK-LABEL: func.func @gathered
+func.func @gathered(%k: memref<?x1x?x64xbf16> {plan.paged = #plan.paged<table = 1, page = 1>}, %table: memref<?x?xi32>,
+                    %b: index, %h: index, %n: index, %zero: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %keys = tile.alloc_shared : !keys
+  %full = tile.barrier_init 128 : !tile.barrier<1>
+  tile.sync
+  // CHECK: tile.find_rows %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : memref<?x1x?x64xbf16> -> !tile.rows<96, warps = 4>
+  %rows = tile.find_rows %k[%b, %h, %n, %zero] : memref<?x1x?x64xbf16> -> !tile.rows<96, warps = 4>
+  // CHECK: tile.gather_async %{{.*}}[%{{.*}}] at %{{.*}} to %{{.*}} : memref<?x1x?x64xbf16>, !tile.rows<96, warps = 4>, !tile.shared<96x64xbf16, swizzle = 128>
+  tile.gather_async %k[%b, %h, %n, %zero] at %rows to %keys : memref<?x1x?x64xbf16>, !tile.rows<96, warps = 4>, !keys
+  // CHECK: tile.arrive_landed %{{.*}} : !tile.barrier<1>
+  tile.arrive_landed %full : !tile.barrier<1>
+  return
+}

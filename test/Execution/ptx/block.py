@@ -1,10 +1,11 @@
 """A block of threads: warps that take turns at random, and what runs beside them, as late as it may.
 
 One warp of a block is late: it has a turn when nobody else can go on. Warps of a warpgroup meet where they fence its products
-and where they wait for them, since a product is one of all four. Copies land after random delays. Products are carried out
-when somebody waits for them, or when they are committed, by chance, so that a wait that is missing shows as a wrong number.
-Shared memory begins as NaN. A register that is read before it is written is an error, and so is a block in which nobody can
-go on.
+and where they wait for them, since a product is one of all four. Copies land after random delays, those of threads (cp.async)
+too. Products are carried out when somebody waits for them, or when they are committed, by chance, so that a wait that is
+missing shows as a wrong number. Shared memory begins as NaN. A register that is read before it is written is an error, and
+so are a block in which nobody can go on, an address outside of a tensor, and a product of what threads wrote before any
+thread fenced it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ class Memory:
         self.tensors: List[np.ndarray] = []
 
     def add(self, tensor: np.ndarray) -> int:
-        self.tensors.append(tensor.reshape(-1).view(np.uint8))
-        return TENSORS * len(self.tensors)
+        """The address of a tensor, which may be a part of another one."""
+        whole = tensor if tensor.flags.c_contiguous else tensor.base
+        self.tensors.append(whole.reshape(-1).view(np.uint8))
+        return TENSORS * len(self.tensors) + tensor.ctypes.data - whole.ctypes.data
 
     def find(self, addresses: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """The bytes of the tensor, and where in it."""
@@ -49,6 +52,14 @@ class Memory:
 CARRY = "%carry"
 
 
+@dataclass(eq=False)
+class Copy:
+    """Lands after so many rounds of all warps."""
+
+    rounds: int
+    land: Callable[[], None]
+
+
 class Warp:
     def __init__(self, number: int) -> None:
         self.number = number
@@ -59,15 +70,9 @@ class Warp:
         self.groups: List[List[Callable[[], None]]] = []
         # Sums in bulk, of which nobody waits for the end.
         self.sums: List[Callable[[], None]] = []
+        # Pieces that its threads copy and that have not landed.
+        self.pieces: List[Copy] = []
         self.waits_for: Optional[Tuple[str, int]] = None
-
-
-@dataclass
-class Copy:
-    """Lands after so many rounds of all warps."""
-
-    rounds: int
-    land: Callable[[], None]
 
 
 class Block:
@@ -79,6 +84,10 @@ class Block:
         self.barriers: Dict[int, Barrier] = {}
         self.meetings: Dict[str, Tuple[set, int]] = {}
         self.copies: List[Copy] = []
+        # Bytes that threads wrote, and that the asynchronous proxy does not see yet.
+        self.unfenced = np.zeros(self.shared.size, bool)
+        # Arrivals of lanes at barriers, with the pieces that they wait for.
+        self.arrivals: List[Tuple[Barrier, int, List[Copy]]] = []
         # At the one barrier that counts: who votes, the register of the answer, the lanes and their votes.
         self.votes: List[Tuple[Warp, str, np.ndarray, np.ndarray]] = []
         self.warps = [Warp(number) for number in range(threads // 32)]
@@ -104,6 +113,7 @@ class Block:
                     self.copies.remove(copy)
                     copy.land()
                     self.events += 1
+            self.arrive_landed()
             idle = 0 if self.events != before or self.copies else idle + 1
             if idle > 50:
                 where = [f"warp {w.number}: {self.kernel.code[w.paths[-1][0]].text}" for w in self.warps if w.paths]
@@ -280,6 +290,8 @@ class Block:
         words = bytes_[: bytes_.size // type_.itemsize * type_.itemsize].view(f"u{type_.itemsize}")
         for number, register in enumerate(i.operands[1].strip("{}").split(",")):
             words[at // type_.itemsize + number] = self.read(warp, register.strip(), parts[-1])[lanes].view(words.dtype)
+            if parts[1] == "shared":
+                self.unfenced[(at + number * type_.itemsize)[:, None] + np.arange(type_.itemsize)] = True
 
     def find_bytes(self, warp: Warp, operand: str, space: str, lanes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         addresses = self.read_addresses(warp, operand)[lanes]
@@ -290,8 +302,10 @@ class Block:
     def do_shfl(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         if not lanes.all():
             raise RuntimeError("expected all lanes at a shuffle")
-        value, by = self.read(warp, i.operands[1], "b32"), int(i.operands[2])
-        source = np.full(32, by) if ".idx" in i.name else np.arange(32) ^ by
+        value, by = self.read(warp, i.operands[1], "b32"), self.read(warp, i.operands[2], "u32").astype(np.int64)
+        # Of an index, the bits outside of the lane's segment count.
+        segment = int(i.operands[3], 0) >> 8 & 31
+        source = np.arange(32) & segment | by & 31 & ~segment if ".idx" in i.name else np.arange(32) ^ by
         self.write(warp, i.operands[0].split("|")[0], value[source], lanes)
 
     def do_elect(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
@@ -303,7 +317,11 @@ class Block:
     def do_nothing(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         pass
 
-    do_fence = do_setmaxnreg = do_griddepcontrol = do_prefetch = do_nothing
+    do_setmaxnreg = do_griddepcontrol = do_prefetch = do_nothing
+
+    def do_fence(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        if i.name.startswith("fence.proxy.async"):
+            self.unfenced[:] = False
 
     # ---- meetings
 
@@ -366,8 +384,47 @@ class Block:
             if i.operands[0] != "0":
                 raise NotImplementedError(i.text)
             self.add_sums(warp)
+        elif i.name.startswith("cp.async.mbarrier.arrive.noinc"):
+            barrier = self.barriers[int(self.read_addresses(warp, i.operands[0])[lanes][0])]
+            self.arrivals.append((barrier, int(lanes.sum()), list(warp.pieces)))
+        elif i.name == "cp.async.cg.shared.global":
+            self.copy_pieces(warp, i, lanes)
         elif not i.name.startswith("cp.async.bulk.commit_group"):
             self.copy_box(warp, i, lanes)
+
+    def copy_pieces(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        """16 bytes of each lane, of which so many come from memory, and the others are zeros."""
+        if i.operands[2] != "16":
+            raise NotImplementedError(i.text)
+        to = self.read_addresses(warp, i.operands[0])[lanes].astype(np.int64)
+        bytes_, at = self.memory.find(self.read_addresses(warp, i.operands[1])[lanes])
+        counts = self.read(warp, i.operands[3], "u32")[lanes] if len(i.operands) > 3 else np.full(len(to), 16)
+        if (at < 0).any() or (at + 16 > bytes_.size).any() or (at % 16).any() or (to % 16).any():
+            raise RuntimeError(f"expected pieces of 16 bytes in a tensor of {bytes_.size} bytes, got {at} to {to}")
+        every = np.arange(16)
+        where = to[:, None] + every
+        data = np.where(every < counts[:, None], bytes_[at[:, None] + every], 0).astype(np.uint8)
+
+        def land() -> None:
+            warp.pieces.remove(copy)
+            self.shared[where] = data
+            self.unfenced[where] = True
+
+        # Until it lands, nothing is there that could be read instead.
+        self.shared[where] = 0xFF
+        copy = Copy(self.random.randint(1, 40), land)
+        warp.pieces.append(copy)
+        self.copies.append(copy)
+
+    def arrive_landed(self) -> None:
+        waiting, self.arrivals = self.arrivals, []
+        for barrier, count, pieces in waiting:
+            if any(piece.rounds > 0 for piece in pieces):
+                self.arrivals.append((barrier, count, pieces))
+                continue
+            for _ in range(count):
+                barrier.arrive()
+            self.events += 1
 
     def reduce(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         """Adds to memory what stands in shared memory when somebody waits until it is read."""
@@ -401,6 +458,7 @@ class Block:
 
         def land() -> None:
             async_units.write_box(self.shared, to, box, map_.swizzle)
+            self.unfenced[to : to + box.nbytes] = False
             barrier.complete(box.nbytes)
 
         self.copies.append(Copy(self.random.randint(1, 40), land))
@@ -443,6 +501,9 @@ class Block:
         first_row = warp.number % 4 * 16
 
         def multiply() -> None:
+            for descriptor in [rhs] if lhs is None else [rhs, lhs]:
+                if self.unfenced[(descriptor & 0x3FFF) << 4]:
+                    raise RuntimeError("expected a fence between what threads wrote and a product of it")
             if lhs is None:
                 parts = [self.read(warp, r.strip(), "b32") for r in i.operands[1].strip("{}").split(",")]
                 a = async_units.gather_rows(parts)

@@ -150,3 +150,46 @@ func.func @no_places(%o: !out, %x: f32) attributes {tile.kernel = #tile.kernel<w
   tile.store %t to %o[%c0, %c0] : tensor<128x64xf32, #acc>, !out
   return
 }
+
+// All threads of the producer gather rows of pages that have no boxes, with more registers; what one consumer leaves is
+// more than that.
+// CHECK-LABEL: func.func @gathers
+// CHECK-SAME:    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 40>,
+// CHECK-SAME:                  #tile.role<name = "consumer", warpgroups = 2, registers = 232>]
+func.func @gathers(%q: !global, %k: memref<?x8x?x64xbf16, strided<[?, ?, ?, 1]>> {plan.paged = #plan.paged<table = 2, page = 8>},
+                   %table: memref<?x?xi32>, %o: !out) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %p = tile.alloc_shared : !tile
+  %r = tile.alloc_shared : !tile
+  // CHECK: tile.copy %arg0{{.*}} {tile.role = "producer"}
+  tile.copy %q[%c0, %c0] to %p : !global, !tile
+  // CHECK: tile.copy %arg1{{.*}} {tile.role = "producer"}
+  tile.copy %k[%c0, %c0, %c0, %c0] to %r : memref<?x8x?x64xbf16, strided<[?, ?, ?, 1]>>, !tile
+  // CHECK: tile.mma {{.*}} {tile.role = "consumer", transpose_rhs}
+  %s = tile.mma %p, %r {transpose_rhs} : !tile, !tile -> tensor<128x128xf32, #acc>
+  // CHECK: tile.store {{.*}} {tile.role = "consumer"}
+  tile.store %s to %o[%c0, %c0] : tensor<128x128xf32, #acc>, !out
+  return
+}
+
+// CHECK-LABEL: func.func @gathers_for_one
+// CHECK-SAME:    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 240>,
+// CHECK-SAME:                  #tile.role<name = "consumer", warpgroups = 1, registers = 240>]
+func.func @gathers_for_one(%k: memref<?x1x?x64xbf16, strided<[?, ?, ?, 1]>> {plan.paged = #plan.paged<table = 1, page = 1>},
+                           %table: memref<?x?xi32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %r = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+  tile.copy %k[%c0, %c0, %c0, %c0] to %r : memref<?x1x?x64xbf16, strided<[?, ?, ?, 1]>>, !tile.shared<64x64xbf16, swizzle = 128>
+  return
+}
+
+// Pages of 16 keys have boxes.
+// CHECK-LABEL: func.func @copies_boxes
+// CHECK-SAME:    name = "producer", warpgroups = 1, registers = 24, elected = true
+func.func @copies_boxes(%k: memref<?x16x?x64xbf16, strided<[?, ?, ?, 1]>> {plan.paged = #plan.paged<table = 1, page = 16>},
+                        %table: memref<?x?xi32>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %r = tile.alloc_shared : !tile
+  tile.copy %k[%c0, %c0, %c0, %c0] to %r : memref<?x16x?x64xbf16, strided<[?, ?, ?, 1]>>, !tile
+  return
+}
