@@ -185,7 +185,7 @@ typedef struct attn_spec {
    *  n mod P of page page_table[b, n / P], so that N is C * P. Pages may be shared and in any
    *  order, with heads before or after rows: strides are free but for the last dimension's. An
    *  entry that no kept key needs may hold anything; nothing outside of the caches is read,
-   *  whatever the table holds. On a GPU P is a multiple of 16. */
+   *  whatever the table holds. */
   int64_t page_size;
   /** Whether each sequence has its own number of keys, seqused_k[b], those of its own rows
    *  included. Bottom-right then counts from the last of these keys. Fewer than 0 are none, and

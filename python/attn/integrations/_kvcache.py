@@ -175,7 +175,7 @@ def flash_attn_with_kvcache(
 
     With block_table (here) or page_table (FlashAttention-3), int32 (B, C), the caches are pools of
     pages, (Np, P, Hkv, D) and (Np, P, Hkv, Dv): key n of batch b is row n % P of page
-    block_table[b, n // P]. Entries that no key needs may hold anything. On a GPU P is a multiple of 16.
+    block_table[b, n // P]. Entries that no key needs may hold anything.
     With cu_seqlens_q too, max_seqlen_q says how many rows a sequence has at most, and q is copied.
     A call with pages ends a graph of torch.compile.
 

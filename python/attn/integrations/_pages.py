@@ -53,8 +53,6 @@ def find_pages_reason(q: Any, k: Any, v: Any, cu_q: Any, used: Any, table: Any) 
         return "pages of other dimensions"
     if k.shape[:3] != v.shape[:3] or q.shape[2] != k.shape[3] or q.shape[1] % k.shape[2]:
         return "shapes that do not fit"
-    if q.is_cuda and k.shape[1] % 16:
-        return "pages of other than multiples of 16 keys"
     count = cu_q.shape[0] - 1
     for x, rank in ((cu_q, 1), (used, 1), (table, 2)):
         is_integers = isinstance(x, torch.Tensor) and x.dtype == torch.int32 and x.dim() == rank
