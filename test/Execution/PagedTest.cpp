@@ -145,9 +145,9 @@ TEST(PagedTest, DISABLED_GridIsDense) {
 /// With the sizes that the device's rule chooses, for calls of one row and of many.
 TEST(PagedTest, RuleChooses) {
   size_t i = 0;
-  for (auto [d, page] : {std::pair(64, 16), std::pair(64, 64), std::pair(64, 1), std::pair(128, 16),
-                         std::pair(128, 64), std::pair(128, 8), std::pair(256, 16),
-                         std::pair(256, 64), std::pair(256, 3)})
+  for (auto [d, page] : {std::pair(64, 16), std::pair(64, 64), std::pair(128, 16),
+                         std::pair(128, 64), std::pair(256, 16), std::pair(256, 64),
+                         std::pair(64, 1), std::pair(128, 8), std::pair(256, 3)})
     for (const Variant &mask : getMasks()) {
       Problem problem;
       problem.d = problem.dv = d;
