@@ -205,14 +205,15 @@ def TileToGridPass : Pass<"attn-tile-to-grid"> {
     attn.attention_grad_query are cut in the same way. Blocks of attn.attention_grad_key_value get
     one key head with the query heads of its group, and at most block_n keys. On a GPU, the sums for
     sinks become grids over 64 of the elements that they keep. Gradients of captured tensors stay
-    whole.
+    whole. Rows and keys of attn.ragged end where the block's sequence does, and a block without
+    rows has no keys.
 
     Requires: room 1 `problem` without variants, a schedule on each of these ops. Produces: room 2
     `grid`. Fails when: an attention has no schedule, still has variants or has a static extent of
-    0, or a sum has one.
+    0, a sum has one, or a block has one row of sequences.
   }];
-  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
@@ -242,7 +243,8 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     For schedules with splits > 1. The grid gets a fourth dimension: each block absorbs its part of
     the keys and writes a normalized f32 partial result with its log-sum-exp. attn.merge joins the
     parts. It is tiled over a grid of its own, on GPUs in blocks of as few rows as lanes along the
-    columns leave. A sink belongs to the first part.
+    columns leave. A sink belongs to the first part. A CPU splits no keys whose results attn.place
+    takes.
 
     Parts share out what the mask keeps: with [begin, end) of MaskTiles for all rows of the block,
 
