@@ -96,6 +96,10 @@ TEST(ScheduleRule, TilesLieInCells) {
         EXPECT_EQ(sizes.consumers, sizes.blockM / 64);
       }
   GPUProblem problem{128, 128, /*isMasked=*/true};
+  // Rows of one consumer leave room for a second block.
+  problem.cell = {64, 64};
+  EXPECT_EQ(chooseForCUDA(getHopper(), problem).schedule.resident, 2);
+  problem.cell.reset();
   problem.work = problem.workInCell = {/*gathers=*/true, /*isLong=*/false, /*weight=*/9};
   Schedule usual = chooseForCUDA(getHopper(), problem).schedule;
   // Too small, or in parts.

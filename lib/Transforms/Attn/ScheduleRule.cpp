@@ -171,6 +171,25 @@ static bool fitToCell(const Machine &machine, Cell cell, int64_t step, Schedule 
   return schedule.blockM > 0 && schedule.blockN > 0;
 }
 
+/// Lets two blocks of one consumer, as in decoding, fill what is left of a multiprocessor, with 64
+/// keys at most and as many stages as that leaves, if registers and shared memory do.
+static void addResident(const Machine &machine, const GPUProblem &problem, Schedule &schedule) {
+  if (isWide(problem) || problem.hasFactors || problem.workInCell.isLong)
+    return;
+  GPUBlock block{problem.headDim, problem.valueDim, /*elementBytes=*/2, schedule};
+  block.schedule.resident = 2;
+  block.schedule.hold = false;
+  block.schedule.keep = 0;
+  block.schedule.blockN = std::min(schedule.blockN, machine.getWarpgroupRows());
+  auto isTooLarge = [&] {
+    return getSharedBytes(machine, block) > machine.getBlockBytes(block.schedule.resident);
+  };
+  while (block.schedule.stages > 1 && isTooLarge())
+    --block.schedule.stages;
+  if (!isTooLarge() && refuseBlock(machine, block).empty())
+    schedule = block.schedule;
+}
+
 /// Where reads of cells decide, the schedule of what is left of the mask, in tiles of cells; that
 /// of masks even where nothing is left, since the keys of others are no power of two. Rows of one
 /// consumer are few, but the mask by element is more than that costs.
@@ -189,6 +208,8 @@ static std::optional<Choice> chooseInCells(const Machine &machine, const GPUProb
   schedule.tail = 0;
   schedule.lists = true;
   schedule.apart = false;
+  if (schedule.consumers == 1)
+    addResident(machine, problem, schedule);
   return choice;
 }
 
