@@ -188,7 +188,7 @@ static bool isPaged(Value memory) {
 }
 
 LogicalResult FindRowsOp::verify() {
-  if (failed(verifyOffsets(*this, getSource().getType(), getOffsets().size())))
+  if (failed(verifyOffsets(*this, getSource(), getOffsets().size())))
     return failure();
   // find_rows_c1: the memory is a paged argument of the kernel
   if (!isPaged(getSource()))
@@ -210,7 +210,7 @@ LogicalResult FindRowsOp::verify() {
 
 LogicalResult GatherAsyncOp::verify() {
   auto dest = cast<SharedType>(getDest().getType());
-  if (failed(verifyBox(*this, getSource().getType(), getOffsets().size(), dest)))
+  if (failed(verifyBox(*this, getSource(), getOffsets().size(), dest)))
     return failure();
   // gather_async_c1: its rows are the tile's, found at the same position of the same memory
   auto found = getRows().getDefiningOp<FindRowsOp>();
