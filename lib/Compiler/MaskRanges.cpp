@@ -63,8 +63,11 @@ static Expected<RuntimeValue> copyTensor(const TensorView &view, ElementKind kin
       from += x * (view.strides ? view.strides[i] : array->getStrides()[i]);
     std::memcpy(array->dataAs<char>() + at * bytes, static_cast<char *>(view.data) + from * bytes,
                 bytes);
-    for (int64_t i = view.rank; i-- > 0 && ++index[i] == shape[i];)
-      index[i] = 0;
+    for (size_t i = index.size(); i > 0; --i) {
+      if (++index[i - 1] < shape[i - 1])
+        break;
+      index[i - 1] = 0;
+    }
   }
   Expected<TensorRef> tensor = DenseTensor::fromArray(*array);
   if (!tensor)

@@ -24,30 +24,21 @@ def _find_order(held: Tuple[Intervals, ...], device: torch.device) -> Tuple[torc
     return order.to(device), torch.argsort(order).to(device)
 
 
-class _HeadsForPositions(torch.autograd.Function):
-    """(positions of this rank, heads, ...) -> (positions of the whole, heads of this rank, ...)."""
+class _Turn(torch.autograd.Function):
+    """(positions of this rank, heads, ...) -> (positions of the whole, heads of this rank, ...), or back."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, held: Tuple[Intervals, ...], group: Any) -> Any:  # type: ignore[override]
-        ctx.held, ctx.group = held, group
-        return _to_positions(x, held, group)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
-        return _to_heads(gradient, ctx.held, ctx.group), None, None
-
-
-class _PositionsForHeads(torch.autograd.Function):
-    """Back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any, held: Tuple[Intervals, ...], group: Any) -> Any:  # type: ignore[override]
-        ctx.held, ctx.group = held, group
-        return _to_heads(x, held, group)
+    def forward(  # type: ignore[override]
+        ctx: Any, x: Any, held: Tuple[Intervals, ...], group: Any, is_back: bool
+    ) -> Any:
+        ctx.how = held, group, is_back
+        return (_to_heads if is_back else _to_positions)(x, held, group)
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
-        return _to_positions(gradient, ctx.held, ctx.group), None, None
+        held, group, is_back = ctx.how
+        found = (_to_positions if is_back else _to_heads)(gradient, held, group)
+        return found, None, None, None
 
 
 def _to_positions(x: Any, held: Tuple[Intervals, ...], group: Any) -> Any:
@@ -87,7 +78,7 @@ def attend_heads(q: Any, k: Any, v: Any, sink: Any, call: Call) -> Tuple[Any, An
 
     held = plan.rows, plan.keys, plan.keys
     q, k, v = (
-        turn_back(_HeadsForPositions.apply(turn(x), of, group)) for x, of in zip((q, k, v), held)
+        turn_back(_Turn.apply(turn(x), of, group, False)) for x, of in zip((q, k, v), held)
     )
     heads = q.shape[head_dim]
     first = torch.tensor([rank * heads], dtype=torch.int32, device=q.device)
@@ -96,7 +87,7 @@ def attend_heads(q: Any, k: Any, v: Any, sink: Any, call: Call) -> Tuple[Any, An
     output, lse = attn.attention(
         q, k, v, score=score, mask=mask, sink=mine, return_lse=True, **how
     )
-    output = turn_back(_PositionsForHeads.apply(turn(output), plan.rows, group))
+    output = turn_back(_Turn.apply(turn(output), plan.rows, group, True))
     # (B, H, M), of which positions come first.
-    lse = _PositionsForHeads.apply(lse.movedim((2, 1), (0, 1)), plan.rows, group)
+    lse = _Turn.apply(lse.movedim((2, 1), (0, 1)), plan.rows, group, True)
     return output, lse.movedim((0, 1), (2, 1)).contiguous()
