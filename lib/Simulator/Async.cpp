@@ -137,6 +137,21 @@ void BlockRun::touchBox(Fiber &fiber, const Copy &copy, GlobalAccesses::Kind kin
   }
 }
 
+double BlockRun::timeCopy(Fiber &fiber, const Copy &copy, const Place &place) {
+  double bytes = double(place.stageBytes), begin = fiber.time, end = begin + pickTime(fiber, 0);
+  result.bytes += bytes;
+  countTraffic(copy.argument, copy.offsets, place.rows, place.columns);
+  if (isRandom)
+    return end;
+  const Costs &costs = program.machine->costs;
+  end = use(Resource::Memory, begin, bytes / costs.memoryBytes) + costs.copyLatency / 2;
+  end = std::max(end, begin + costs.copyLatency + bytes / costs.copyBytes);
+  result.busy[unsigned(Resource::Shared)] += bytes / costs.sharedBytes;
+  record("copies of place " + std::to_string(copy.place), "stage " + std::to_string(copy.stage),
+         begin, end, copy.instruction->op);
+  return end;
+}
+
 void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
   if (!fiber.isIssuer())
     return;
@@ -169,18 +184,7 @@ void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
   report(barrier->startCopy(instruction.op, place.stageBytes));
   touchBox(fiber, copy, GlobalAccesses::Kind::Read, 0, place.rows, copy.epoch);
 
-  double bytes = double(place.stageBytes), begin = fiber.time;
-  result.bytes += bytes;
-  countTraffic(argument, copy.offsets, place.rows, place.columns);
-  const Costs &costs = program.machine->costs;
-  double end = begin + pickTime(fiber, 0);
-  if (!isRandom) {
-    end = use(Resource::Memory, begin, bytes / costs.memoryBytes) + costs.copyLatency / 2;
-    end = std::max(end, begin + costs.copyLatency + bytes / costs.copyBytes);
-    result.busy[unsigned(Resource::Shared)] += bytes / costs.sharedBytes;
-    record("copies of place " + std::to_string(dest.index), "stage " + std::to_string(dest.stage),
-           begin, end, instruction.op);
-  }
+  double begin = fiber.time, end = timeCopy(fiber, copy, place);
   copy.begin = begin;
   copies.push_back(std::move(copy));
   addEvent(end, Event::Kind::Copy, copies.size() - 1, fiber.index);

@@ -242,6 +242,9 @@ private:
   // Time.
   /// The time of work that takes `cycles`; any time when times are random.
   double pickTime(Fiber &fiber, double cycles);
+  /// When a copy into a stage of the place that the fiber starts now has landed: at a random time,
+  /// or at the rate of the memory.
+  double timeCopy(Fiber &fiber, const Copy &copy, const Place &place);
   double pickRandom();
   /// Uses a resource from `from` on; the time when it is done with.
   double use(Resource resource, double from, double cycles);

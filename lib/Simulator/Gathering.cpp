@@ -49,16 +49,7 @@ void BlockRun::gatherAsync(Fiber &fiber, const Instruction &instruction) {
   if (!isRandom)
     fiber.time = use(Resource::Issue, std::max(fiber.time, fiber.rowsFound),
                      bytes / kPieceBytes * kInstructions / costs.lanes);
-  double begin = fiber.time, end = begin + pickTime(fiber, 0);
-  result.bytes += bytes;
-  countTraffic(argument, copy.offsets, place.rows, place.columns);
-  if (!isRandom) {
-    end = use(Resource::Memory, begin, bytes / costs.memoryBytes) + costs.copyLatency / 2;
-    end = std::max(end, begin + costs.copyLatency + bytes / costs.copyBytes);
-    result.busy[unsigned(Resource::Shared)] += bytes / costs.sharedBytes;
-    record("copies of place " + std::to_string(dest.index), "stage " + std::to_string(dest.stage),
-           begin, end, instruction.op);
-  }
+  double begin = fiber.time, end = timeCopy(fiber, copy, place);
   copy.begin = begin;
   fiber.gatheringsEnd = std::max(fiber.gatheringsEnd, end);
   copies.push_back(std::move(copy));
