@@ -27,7 +27,7 @@ from ._jax_call import (
     scale_score,
     to_jax,
 )
-from ._library import Error, OptionTexts, option_texts, refuse
+from ._library import Error, OptionTexts, option_texts
 from ._plan import _compile, remember
 from ._problem import Spec, check_window
 from ._scan import Scan
@@ -149,14 +149,13 @@ def paged_attention(
         Error: an argument that does not fit, by its name. Nobody looks at what tables and lengths
             hold: wrong ones give wrong results, and never an access outside of the caches.
     """
-    serving.check_how(kv_layout, causal, softcap)
-    is_rows_first = kv_layout == "NHD"
+    is_rows_first = serving.check_layout(kv_layout)
     q, k, v, table, lengths = (jnp.asarray(x) for x in (q, k_cache, v_cache, page_table, seqused_k))
     page = serving.check_shapes(q, k, v, table, lengths, is_rows_first)
     slopes = None if alibi_slopes is None else jnp.asarray(alibi_slopes)
-    if slopes is not None and slopes.ndim not in (1, 2):
-        refuse("alibi_slopes", "(H,) or (B, H)", f"shape {slopes.shape}")
-    score = serving.make_score(lengths, float(softcap) if softcap else None, slopes, score)
+    serving.check_how(causal, softcap, slopes)
+    capped = float(softcap) if softcap else None
+    score = serving.make_score(serving.make_shift(lengths), capped, slopes, score)
     mask = serving.make_mask(lengths, causal, check_window(window), mask)
     if scale is not None and is_on_gpu():
         scale, score = None, scale_score(score, scale, q.shape[-1])

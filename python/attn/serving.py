@@ -110,13 +110,28 @@ def _check_integers(name: str, x: Any, rank: int, dims: str) -> None:
         refuse(name, "int32 or int64", x.dtype)
 
 
-def check_how(kv_layout: str, causal: bool, softcap: Optional[float]) -> None:
+def check_layout(kv_layout: str) -> bool:
+    """Whether the rows of a page come before its heads."""
     if kv_layout not in ("NHD", "HND"):
         refuse("kv_layout", '"NHD" or "HND"', repr(kv_layout))
+    return kv_layout == "NHD"
+
+
+def check_how(causal: bool, softcap: Optional[float], alibi_slopes: Any) -> None:
     if not isinstance(causal, bool):
         refuse("causal", "a bool", repr(causal))
     if softcap is not None and not float(softcap) >= 0:
         refuse("softcap", "a number above 0, or None", repr(softcap))
+    if alibi_slopes is not None:
+        _check_array("alibi_slopes", alibi_slopes, (1, 2), "(H,) or (B, H)")
+
+
+def _check_out(out: Any, q: Any, v: Any) -> None:
+    """It has the type and dimensions of q, and the columns of v."""
+    _check_library(out=out)
+    wanted = (*q.shape[:-1], v.shape[-1])
+    if tuple(out.shape) != wanted or out.dtype != q.dtype:
+        refuse("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
 
 
 def check_shapes(
@@ -175,9 +190,10 @@ def make_mask(
 
 
 def make_score(
-    seqused_k: Any, softcap: Optional[float], alibi_slopes: Any, score: Optional[Callable]
+    shift: Callable, softcap: Optional[float], alibi_slopes: Any, score: Optional[Callable]
 ) -> Optional[Callable]:
-    """The score that softcap, then the bias, and then the caller make of a product."""
+    """The score that softcap, then the bias, and then the caller make of a product. Row q of sequence b is
+    at key q + shift(b)."""
     if not softcap and alibi_slopes is None:
         return score
     is_of_batches = alibi_slopes is not None and len(alibi_slopes.shape) == 2
@@ -187,10 +203,19 @@ def make_score(
             s = softcap * _operations.tanh(s / softcap, False)
         if alibi_slopes is not None:
             slope = alibi_slopes[b, h] if is_of_batches else alibi_slopes[h]
-            s = s - slope * abs(q + seqused_k[b] - _query_length - kv)
+            s = s - slope * abs(q + shift(b) - kv)
         return s if score is None else score(s, b, h, q, kv)
 
     return change
+
+
+def make_shift(seqused_k: Any) -> Callable:
+    """Rows are the last ones of a sequence, and all sequences have as many."""
+    return lambda b: seqused_k[b] - _query_length
+
+
+def _make_shift_of_offsets(cu_q: Any, cu_k: Any) -> Callable:
+    return lambda b: cu_k[b + 1] - cu_k[b] - (cu_q[b + 1] - cu_q[b])
 
 
 def _find(
@@ -301,21 +326,23 @@ def paged_attention(
         Error: an argument that does not fit, by its name. Nobody looks at what tables and lengths
             hold: wrong ones give wrong results, and never an access outside of the caches.
     """
-    check_how(kv_layout, causal, softcap)
-    is_rows_first = kv_layout == "NHD"
+    is_rows_first = check_layout(kv_layout)
     _check_library(q=q, k_cache=k_cache, v_cache=v_cache)
     _check_library(page_table=page_table, seqused_k=seqused_k)
     page = check_shapes(q, k_cache, v_cache, page_table, seqused_k, is_rows_first)
     if alibi_slopes is not None:
         _check_library(alibi_slopes=alibi_slopes)
-        _check_array("alibi_slopes", alibi_slopes, (1, 2), "(H,) or (B, H)")
+    check_how(causal, softcap, alibi_slopes)
+    if out is not None:
+        _check_out(out, q, v_cache)
+    capped = float(softcap) if softcap else None
     device = -1 if _arrays.is_numpy(q) else int(q.get_device())
     spec = Spec(
         q.dtype,
         int(q.shape[-1]),
         int(v_cache.shape[-1]),
         "cpu" if device < 0 else f"cuda:{device}",
-        score=make_score(seqused_k, float(softcap) if softcap else None, alibi_slopes, score),
+        score=make_score(make_shift(seqused_k), capped, alibi_slopes, score),
         mask=make_mask(seqused_k, causal, check_window(window), mask),
         has_scale=scale is not None,
         has_sink=sink is not None,
@@ -325,12 +352,6 @@ def paged_attention(
     plan, captured = _find_plan(spec, page, table, options)
     is_one_row = len(q.shape) == 3
     rows = q[:, None] if is_one_row else q
-    if out is not None:
-        wanted = (*tuple(q.shape[:-1]), int(v_cache.shape[-1]))
-        _check_library(out=out)
-        _check_array("out", out, (len(q.shape),), "the dimensions of q")
-        if tuple(out.shape) != wanted or out.dtype != q.dtype:
-            refuse("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
     place = out[:, None] if out is not None and is_one_row else out
     given = Given(rows, k_cache, v_cache, scale, sink, is_rows_first, captured)
     results = plan.run_paged(given, page_table, place)
@@ -368,26 +389,6 @@ def _check_sequences(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, most: Dict[st
     for name, x, x_name in (("max_seqlen_q", q, "q"), ("max_seqlen_k", k, "k")):
         if most[name] and not int(x.shape[0]):
             refuse(x_name, f"a row or more, as {name} is {most[name]}", "none")
-
-
-def _make_sequence_score(
-    cu_q: Any, cu_k: Any, softcap: Optional[float], slopes: Any, score: Optional[Callable]
-) -> Optional[Callable]:
-    """As `make_score`, with lengths between offsets."""
-    if not softcap and slopes is None:
-        return score
-    is_of_batches = slopes is not None and len(slopes.shape) == 2
-
-    def change(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
-        if softcap:
-            s = softcap * _operations.tanh(s / softcap, False)
-        if slopes is not None:
-            slope = slopes[b, h] if is_of_batches else slopes[h]
-            shift = cu_k[b + 1] - cu_k[b] - (cu_q[b + 1] - cu_q[b])
-            s = s - slope * abs(q + shift - kv)
-        return s if score is None else score(s, b, h, q, kv)
-
-    return change
 
 
 @_dynamo.disable
@@ -448,16 +449,17 @@ def varlen_attention(
         Error: an argument that does not fit, by its name. Nobody looks at what offsets hold: wrong
             ones mean other rows, and never an access outside of the tensors.
     """
-    if not isinstance(causal, bool):
-        refuse("causal", "a bool", repr(causal))
+    _check_library(q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
+    if alibi_slopes is not None:
+        _check_library(alibi_slopes=alibi_slopes)
     most = {"max_seqlen_q": max_seqlen_q, "max_seqlen_k": max_seqlen_k}
     _check_sequences(q, k, v, cu_seqlens_q, cu_seqlens_k, most)
-    if softcap is not None and not float(softcap) >= 0:
-        refuse("softcap", "a number above 0, or None", repr(softcap))
-    if alibi_slopes is not None:
-        _check_array("alibi_slopes", alibi_slopes, (1, 2), "(H,) or (B, H)")
-    device = -1 if _arrays.is_numpy(q) else int(q.get_device())
+    check_how(causal, softcap, alibi_slopes)
+    if out is not None:
+        _check_out(out, q, v)
+    shift = _make_shift_of_offsets(cu_seqlens_q, cu_seqlens_k)
     capped = float(softcap) if softcap else None
+    device = -1 if _arrays.is_numpy(q) else int(q.get_device())
     spec = Spec(
         q.dtype,
         int(q.shape[2]),
@@ -465,7 +467,7 @@ def varlen_attention(
         "cpu" if device < 0 else f"cuda:{device}",
         causal=causal,
         window=check_window(window),
-        score=_make_sequence_score(cu_seqlens_q, cu_seqlens_k, capped, alibi_slopes, score),
+        score=make_score(shift, capped, alibi_slopes, score),
         mask=mask,
         has_scale=scale is not None,
         has_sink=sink is not None,
@@ -473,10 +475,5 @@ def varlen_attention(
     )
     names = [_arrays.type_name(x.dtype) or "" for x in (cu_seqlens_q, cu_seqlens_k)]
     plan, captured = _find_ragged_plan(spec, names[0], names[1], options)
-    if out is not None:
-        wanted = (int(q.shape[0]), int(q.shape[1]), int(v.shape[2]))
-        _check_array("out", out, (3,), "(T, H, Dv)")
-        if tuple(out.shape) != wanted or out.dtype != q.dtype:
-            refuse("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
     given = Given(q, k, v, scale, sink, True, captured)
     return plan.run_ragged(given, (cu_seqlens_q, cu_seqlens_k), tuple(most.values()), out)

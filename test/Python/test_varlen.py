@@ -142,9 +142,18 @@ def test_broken_offsets_end():
         ({"max_seqlen_k": 3.5}, "max_seqlen_k"),
         ({"causal": "top_left"}, "causal"),
         ({"softcap": -1.0}, "softcap"),
+        ({"alibi_slopes": torch.zeros(1, 4, 4)}, "alibi_slopes"),
         ({"out": torch.zeros(3, 4, 24)}, "out"),
     ],
 )
 def test_errors_name_the_argument(change, name):
     with pytest.raises(attn.Error, match=rf"^{name}:|{name}: expected"):
         serving.varlen_attention(**{**make(), **change})
+
+
+@pytest.mark.parametrize(
+    "name", ["q", "k", "v", "cu_seqlens_q", "cu_seqlens_k", "alibi_slopes", "out"]
+)
+def test_arrays_of_other_libraries_are_refused(name):
+    with pytest.raises(attn.Error, match=rf"^{name}: expected a NumPy array or PyTorch tensor"):
+        serving.varlen_attention(**{**make(), name: [[[0.0]]]})
