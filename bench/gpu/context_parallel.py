@@ -34,6 +34,7 @@ from attn.distributed import context_parallel_attention, explain, plan
 from attn.distributed._call import make_table, make_total
 from attn.distributed._exchange import Route, exchange
 from attn._functions_of_parts import Functions, make_mask, place
+from attn._problem import check_causal, check_window
 
 D = 128
 METHODS = ("gather", "ring", "ulysses")
@@ -96,7 +97,8 @@ def make_gradient(call: Callable[..., Any], inputs: List[Any], d_output: Any) ->
 def make_parts(p: Any, how: Dict[str, Any], options: Any, rank: int) -> Callable[..., Any]:
     """The same call, on keys that are there."""
     how = dict(how)
-    mask = make_mask(how.pop("mask", None), how.pop("causal", False), how.pop("window", None), 0)
+    causal, window = check_causal(how.pop("causal", False)), check_window(how.pop("window", None))
+    mask = make_mask(how.pop("mask", None), causal, window, 0)
     tables = [make_table(x[rank], torch.device("cuda", rank)) for x in (p.rows, p.fetched)]
     score, mask = place(Functions(how.get("score"), mask), *tables, make_total(p.total, torch.device("cuda", rank)))
     return lambda q, k, v: attn.attention(q, k, v, score=score, mask=mask, options=options)

@@ -32,15 +32,14 @@ class Lengths:
 
 def make_mask(
     mask: Optional[Callable],
-    causal: Any,
-    window: Optional[Tuple[Optional[int], Optional[int]]],
+    causal: Optional[str],
+    window: Optional[Tuple[int, int]],
     shift: int,
 ) -> Optional[Callable]:
-    """The mask with `causal` and `window`, which count from the last row and the last key: a row stands at
-    its position + shift. None keeps all."""
-    left, right = (None if x is None or x < 0 else int(x) for x in window or (None, None))
-    is_top_left = causal == "top_left"
-    if not causal and left is None and right is None:
+    """The mask with `causal` and `window`, as `check_causal` and `check_window` give them. They count from the
+    last row and the last key: a row stands at its position + shift. None keeps all."""
+    left, right = window or (-1, -1)
+    if causal is None and window is None:
         return mask
 
     def keep(b: Any, h: Any, q: Any, kv: Any) -> Any:
@@ -50,10 +49,10 @@ def make_mask(
             return condition if kept is None else kept & condition
 
         if causal:
-            kept = join(kv <= q if is_top_left else kv <= q + shift)
-        if left is not None:
+            kept = join(kv <= q if causal == "top_left" else kv <= q + shift)
+        if left >= 0:
             kept = join(kv >= q + shift - left)
-        if right is not None:
+        if right >= 0:
             kept = join(kv <= q + shift + right)
         return kept
 

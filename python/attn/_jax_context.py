@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ._functions_of_parts import Functions, make_mask, place
 from ._library import refuse
-from ._problem import check_window
+from ._problem import check_causal, check_window
 
 
 def gather_whole(
@@ -40,6 +40,6 @@ def gather_whole(
     order = jnp.argsort(gather(positions, 0))
     key, value = (jnp.take(gather(x, 1), order, axis=1) for x in (key, value))
     score, mask = functions
-    whole = Functions(score, make_mask(mask, causal, check_window(window), 0))
+    whole = Functions(score, make_mask(mask, check_causal(causal), check_window(window), 0))
     total = jnp.full(2, key.shape[1], jnp.int32)
     return key, value, place(whole, positions, None, total)

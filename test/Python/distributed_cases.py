@@ -233,6 +233,10 @@ def check_errors():
     expect("q: expected the same on all ranks", wrong, mine, mine, **whole)
     expect(f"plan: expected one of {dist.get_world_size()} ranks, got one of 9", mine, mine, mine,
            plan=plan(64, 9), causal=True)
+    expect("q: expected a tensor of 4 dimensions, got shape ", mine[0], mine, mine, **whole)
+    expect("v: expected a tensor of 4 dimensions, got list", mine, mine, [], **whole)
+    expect("causal: expected False, True", mine, mine, mine, plan=p, causal="left")
+    expect("window: expected None or ", mine, mine, mine, plan=p, window=(-2, 0))
     expect("k: expected 64 positions|k: expected [0-9]+ positions, as the plan says", mine, x, mine, **whole)
     learned = torch.randn(64, requires_grad=True)
     ring = plan(64, method="ring", sharding="contiguous")
@@ -286,12 +290,35 @@ def check_unshard():
     assert torch.equal(part.grad, torch.full_like(part, ranks * (ranks + 1) / 2))
 
 
+def check_groups():
+    """Each half of the ranks has a sequence of its own."""
+    ranks = dist.get_world_size()
+    if ranks % 2:
+        return
+    mesh = dist.init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("half", "part"))["part"]
+    torch.manual_seed(7 + dist.get_rank() // (ranks // 2))
+    x, d_output = torch.randn(2, 1, 2, 300, D)
+    one = x.clone().requires_grad_()
+    mask = make_functions({})
+    wanted = attn.attention(one, one, one, mask=mask)
+    wanted.backward(d_output)
+    for group in (mesh, mesh.get_group()):
+        p = plan(300, group, causal=True)
+        assert p.ranks == ranks // 2
+        mine = p.shard(x, 2, group=group).requires_grad_()
+        found = context_parallel_attention(mine, mine, mine, plan=p, group=group, causal=True)
+        assert torch.equal(p.unshard(found.detach(), 2, group), wanted)
+        found.backward(p.shard(d_output, 2, group=group))
+        assert (p.unshard(mine.grad, 2, group) - one.grad).abs().max() < 1e-5
+
+
 def main(what, seed):
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     ranks = dist.get_world_size()
+    checks = check_bits, check_bytes, check_captured_gradients, check_unshard, check_groups, check_errors
     if what == "calls":
-        for check in (check_bits, check_bytes, check_captured_gradients, check_unshard, check_errors):
+        for check in checks:
             check()
     cases = list(list_cases(ranks)) if what == "all" else sample(ranks, int(seed))
     for number, case in enumerate(cases):

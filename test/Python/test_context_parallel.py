@@ -139,6 +139,8 @@ def test_own_intervals():
         (dict(sharding="ring"), "sharding: expected one of auto"),
         (dict(sharding=[[(0, 9)]]), "sharding: expected intervals for each of 2 ranks"),
         (dict(sharding=[[(0, 5)], [(4, 9)]]), "sharding: expected each of 9 positions once"),
+        (dict(causal="left"), "causal: expected False, True"),
+        (dict(window=(1,)), "window: expected None or"),
         (dict(method="p2p"), "method: expected one of auto, gather, ring, ulysses"),
     ],
     ids=str,

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from .._library import Error
+from .._problem import is_rows_first
 from ._plan import Plan
 
 _agreed: Set[Tuple] = set()
@@ -26,11 +27,10 @@ def agree(
     **how: Any,
 ) -> None:
     """Raises Error on every rank, with the argument's name, where ranks differ. Once for each combination."""
-    is_rows_first = how["layout"] == "bshd"
-    batch, heads, dim = q.shape[0], q.shape[2 if is_rows_first else 1], q.shape[3]
+    batch, heads, dim = q.shape[0], q.shape[2 if is_rows_first(how["layout"]) else 1], q.shape[3]
     facts = {
         "q": f"{q.dtype}, {batch} batches, {heads} heads, {dim} columns",
-        "plan": repr((plan.total, plan.rows, plan.keys, plan.fetched, plan.method)),
+        "plan": plan.text,
         "causal": repr(causal),
         "window": repr(window),
         "sink": "none" if sink is None else str(sink.dtype),

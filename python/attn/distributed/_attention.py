@@ -10,12 +10,13 @@ import torch.distributed as dist
 import attn
 
 from .. import _dynamo
+from .._functions_of_parts import Functions, make_mask, place
 from .._library import refuse
-from .._problem import is_rows_first
+from .._problem import check_causal, check_window, is_rows_first
 from ._agree import agree
 from ._call import Call, make_table, make_total
 from ._exchange import Route, exchange
-from .._functions_of_parts import Functions, make_mask, place
+from ._group import find_group
 from ._plan import Plan
 from ._ring import attend_ring
 from ._shardings import count
@@ -30,7 +31,8 @@ def _check(q: Any, k: Any, v: Any, plan: Plan, dim: int, group: Any) -> int:
     held = (("q", q, plan.rows), ("k", k, plan.keys), ("v", v, plan.keys))
     for name, x, of in held:
         if not isinstance(x, torch.Tensor) or x.dim() != 4:
-            refuse(name, "a tensor of 4 dimensions", type(x).__name__)
+            got = f"shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
+            refuse(name, "a tensor of 4 dimensions", got)
         if x.shape[dim] != count(of[rank]):
             refuse(name, f"{count(of[rank])} positions, as the plan says", x.shape[dim])
     return rank
@@ -80,14 +82,14 @@ def context_parallel_attention(
         Error: an argument that does not fit, by its name; arguments that differ between ranks, on all of
             them.
     """
-    if hasattr(group, "get_group"):
-        group = group.get_group()
+    group = find_group(group)
     dim = 1 if is_rows_first(layout) else 2
     rank = _check(q, k, v, plan, dim, group)
     how = dict(scale=scale, layout=layout, options=options)
     agree(group, q, plan, causal, window, sink, return_lse, **how)
     total = make_total(plan.total, q.device)
-    whole = Functions(score, make_mask(mask, causal, window, plan.total[1] - plan.total[0]))
+    shift = plan.total[1] - plan.total[0]
+    whole = Functions(score, make_mask(mask, check_causal(causal), check_window(window), shift))
     call = Call(plan, group, whole, total, how)
     attend = {"gather": attend_rows, "ring": attend_ring, "ulysses": attend_heads}[plan.method]
     found = attend(q, k, v, sink, call)
@@ -97,7 +99,7 @@ def context_parallel_attention(
 def attend_rows(q: Any, k: Any, v: Any, sink: Any, call: Call) -> Any:
     """(output, lse): one call of the keys that this rank's rows keep."""
     plan, rank, how = call.plan, call.rank, call.how
-    rows, heads = (1, 2) if how["layout"] == "bshd" else (2, 1)
+    rows, heads = (1, 2) if call.is_rows_first else (2, 1)
     route = Route(plan.keys, plan.fetched)
     k, v = (exchange(x, rows, route, call.group) for x in (k, v))
     if q.shape[rows]:

@@ -9,8 +9,9 @@ import torch
 import torch.distributed as dist
 
 from .._functions_of_parts import Functions
-from ._plan import Plan, make_positions
-from ._shardings import Intervals
+from .._problem import is_rows_first
+from ._plan import Plan
+from ._shardings import Intervals, make_positions
 
 
 class Call(NamedTuple):
@@ -26,6 +27,10 @@ class Call(NamedTuple):
     @property
     def rank(self) -> int:
         return dist.get_rank(self.group)
+
+    @property
+    def is_rows_first(self) -> bool:
+        return is_rows_first(self.how["layout"])
 
 
 @functools.lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ from typing import Any, List, NamedTuple, Tuple
 import torch
 import torch.distributed as dist
 
-from ._shardings import Intervals, count, intersect
+from ._shardings import Interval, Intervals, count, intersect, make_positions
 
 
 class Route(NamedTuple):
@@ -29,18 +29,14 @@ class _Steps(NamedTuple):
     place: torch.Tensor
 
 
-def _find_places(intervals: Intervals, inside: Intervals) -> List[torch.Tensor]:
+def _find_places(intervals: Intervals, inside: Intervals) -> List[Interval]:
     """Where positions of `inside` stand among those of `intervals`, which have them all."""
     found, offset = [], 0
     for begin, end in intervals:
         for a, b in intersect(((begin, end),), inside):
-            found.append(torch.arange(a, b) - begin + offset)
+            found.append((a - begin + offset, b - begin + offset))
         offset += end - begin
     return found
-
-
-def _join(parts: List[torch.Tensor]) -> torch.Tensor:
-    return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64)
 
 
 @functools.lru_cache(maxsize=256)
@@ -49,9 +45,9 @@ def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
     ranks = range(len(held))
     to = [intersect(held[rank], wanted[peer]) for peer in ranks]
     of = [intersect(held[peer], wanted[rank]) for peer in ranks]
-    send = _join([x for mine in to for x in _find_places(held[rank], mine)])
+    send = make_positions([x for mine in to for x in _find_places(held[rank], mine)])
     # Positions as they come, rank after rank; sorted, they are in the order of the whole.
-    come = _join([torch.arange(a, b) for mine in of for a, b in mine])
+    come = make_positions([x for mine in of for x in mine])
     place = torch.argsort(come, stable=True)
     return _Steps(list(map(count, to)), list(map(count, of)), send.to(device), place.to(device))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
@@ -10,7 +10,7 @@ import attn
 
 from ._shardings import Interval, Intervals, join
 
-# Rows and keys of a tile.
+# Rows and keys of a tile. Keys are fetched by tiles.
 TILE = 128
 
 
@@ -41,8 +41,8 @@ def find_kept(
     mask: Optional[Callable],
     total: Tuple[int, int],
     is_closed: bool,
-    causal: Any,
-    window: Any,
+    causal: Optional[str],
+    window: Optional[Tuple[int, int]],
     batches: int,
     heads: int,
 ) -> Kept:
@@ -61,18 +61,21 @@ def find_kept(
 
 
 def _find_closed(
-    total: Tuple[int, int], rows: List[Interval], causal: Any, window: Any
+    total: Tuple[int, int],
+    rows: List[Interval],
+    causal: Optional[str],
+    window: Optional[Tuple[int, int]],
 ) -> Kept:
     m, n = total
-    left, right = (None if x is None or x < 0 else int(x) for x in window or (None, None))
+    left, right = window or (-1, -1)
     begins, ends = [], []
     for first, after in rows:
         begin, end, shift = 0, n, n - m
         if causal:
             end = min(end, after + (0 if causal == "top_left" else shift))
-        if right is not None:
+        if right >= 0:
             end = min(end, after + shift + right)
-        if left is not None:
+        if left >= 0:
             begin = max(begin, first + shift - left)
         end = max(end, 0)
         # Nothing is kept: an interval without keys.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+import functools
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import torch
 
-from .._library import refuse
-from . import _shardings
 from .._functions_of_parts import make_mask
-from ._kept import Kept, find_kept
-from ._shardings import Interval, Intervals, count, intersect, join
+from .._library import refuse
+from .._problem import check_causal, check_window
+from . import _shardings
+from ._group import count_ranks, find_group, find_rank
+from ._kept import TILE, Kept, find_kept
+from ._shardings import Intervals, count, intersect, join, make_positions
 
 METHODS = ("gather", "ring", "ulysses")
 SHARDINGS = ("auto", "contiguous", "zigzag", "dealt")
-# Fetched keys begin at multiples of this, so that a call's tiles of keys are those of the whole.
-TILE = 128
 # Positions of a chunk that is dealt, from few and large to many and small.
 _CHUNKS = (2048, 1024, 512, 256)
 
@@ -46,6 +47,11 @@ class Plan:
     def ranks(self) -> int:
         return len(self.rows)
 
+    @functools.cached_property
+    def text(self) -> str:
+        """The parts that ranks compare. It is long, and each call asks for it."""
+        return repr((self.total, self.rows, self.keys, self.fetched, self.method))
+
     @property
     def balance(self) -> float:
         """The mean work of ranks over the most; 1 is best."""
@@ -61,9 +67,16 @@ class Plan:
         fetched = self.fetched[rank]
         return count(fetched) - count(intersect(fetched, self.keys[rank]))
 
-    def shard(self, x: torch.Tensor, dim: int, rank: Optional[int] = None, of: str = "rows") -> Any:
-        """This rank's part of a tensor that holds the whole along `dim`."""
-        rank = torch.distributed.get_rank() if rank is None else rank
+    def shard(
+        self,
+        x: torch.Tensor,
+        dim: int,
+        rank: Optional[int] = None,
+        of: str = "rows",
+        group: Any = None,
+    ) -> torch.Tensor:
+        """A rank's part of a tensor that holds the whole along `dim`: of this rank in the group, if None."""
+        rank = find_rank(group) if rank is None else rank
         expected = self.total[of == "keys"]
         if x.shape[dim] != expected:
             refuse("x", f"{expected} positions along dimension {dim}", x.shape[dim])
@@ -75,7 +88,7 @@ class Plan:
 
         held = getattr(self, of)
         everything = join([(0, self.total[of == "keys"])])
-        return exchange(x, dim, Route(held, (everything,) * self.ranks), group)
+        return exchange(x, dim, Route(held, (everything,) * self.ranks), find_group(group))
 
     def __repr__(self) -> str:
         rows, columns = self.total
@@ -85,24 +98,9 @@ class Plan:
         )
 
 
-def make_positions(intervals: Sequence[Interval]) -> torch.Tensor:
-    parts = [torch.arange(begin, end) for begin, end in intervals]
-    return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64)
-
-
-def count_ranks(group: Any) -> int:
-    """Of a number, a process group, a DeviceMesh of one dimension, or the default group."""
-    if isinstance(group, int) and not isinstance(group, bool):
-        if group < 1:
-            refuse("group", "at least one rank", group)
-        return group
-    if hasattr(group, "get_group"):
-        group = group.get_group()
-    return torch.distributed.get_world_size(group)
-
-
 def _find_fetched(kept: Kept, rows: Intervals, length: int) -> Intervals:
-    """Intervals of whole tiles that the rows keep keys of; never none, since a call has a key."""
+    """Intervals of whole tiles that the rows keep keys of, so that a call's tiles of keys are those of the
+    whole; never none, since a call has a key."""
     found = [
         (begin // TILE * TILE, min(-(-end // TILE) * TILE, length))
         for begin, end in kept.find_intervals(rows)
@@ -130,16 +128,15 @@ def _list_candidates(sharding: str, kept: Kept, length: int, ranks: int) -> Dict
     if sharding in ("auto", "zigzag"):
         found["zigzag"] = _shardings.zigzag(length, ranks)
     if sharding in ("auto", "dealt"):
-        for size in _CHUNKS:
-            # Chunks of equal size for all, and some to choose from.
-            if length % size == 0 and length // size % ranks == 0 and length // size >= 2 * ranks:
-                chunks = [(begin, begin + size) for begin in range(0, length, size)]
-                work = [kept.count_work((chunk,)) for chunk in chunks]
-                found[f"dealt by {size}"] = _shardings.deal(chunks, work, ranks)
-        if sharding == "dealt" and not found:
-            chunks = _shardings.cut(length, 4 * ranks)
+        # Chunks of equal size for all, and some to choose from.
+        sizes = [x for x in _CHUNKS if length % (x * ranks) == 0 and length >= 2 * ranks * x]
+        parts = {f"dealt by {size}": length // size for size in sizes}
+        if sharding == "dealt" and not parts:
+            parts["dealt"] = 4 * ranks
+        for name, count_of_chunks in parts.items():
+            chunks = _shardings.cut(length, count_of_chunks)
             work = [kept.count_work((chunk,)) for chunk in chunks]
-            found["dealt"] = _shardings.deal(chunks, work, ranks)
+            found[name] = _shardings.deal(chunks, work, ranks)
     return found
 
 
@@ -200,6 +197,7 @@ def plan(
         refuse("sharding", f"one of {', '.join(SHARDINGS)}, or intervals", repr(sharding))
     if method not in ("auto", *METHODS):
         refuse("method", f"one of auto, {', '.join(METHODS)}", repr(method))
+    causal, window = check_causal(causal), check_window(window)
     whole = make_mask(mask, causal, window, total[1] - total[0])
     kept = find_kept(whole, total, mask is None, causal, window, batches, heads)
     if is_own:

@@ -10,10 +10,10 @@ import torch.distributed as dist
 
 import attn
 
+from .._functions_of_parts import Functions, place
 from .._library import refuse
 from .._scan import Scan
 from ._call import Call, make_table
-from .._functions_of_parts import Functions, place
 from ._shardings import count
 
 
@@ -142,7 +142,6 @@ def _check_captures(functions: Functions) -> None:
 def attend_ring(q: Any, k: Any, v: Any, sink: Any, call: Call) -> Tuple[Any, Any]:
     """(output, lse), in the layout of q."""
     _check_captures(call.functions)
-    is_rows_first = call.how["layout"] == "bshd"
-    q, k, v = (x.transpose(1, 2) if is_rows_first else x for x in (q, k, v))
+    q, k, v = (x.transpose(1, 2) if call.is_rows_first else x for x in (q, k, v))
     output, lse = _Ring.apply(*(x.contiguous() for x in (q, k, v)), sink, call)
-    return output.transpose(1, 2) if is_rows_first else output, lse
+    return output.transpose(1, 2) if call.is_rows_first else output, lse

@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from typing import List, Sequence, Tuple
 
+import torch
+
 Interval = Tuple[int, int]
 Intervals = Tuple[Interval, ...]
 
@@ -36,6 +38,12 @@ def intersect(xs: Sequence[Interval], ys: Sequence[Interval]) -> Intervals:
         else:
             j += 1
     return tuple(found)
+
+
+def make_positions(intervals: Sequence[Interval]) -> torch.Tensor:
+    """int64, in the order of the intervals."""
+    parts = [torch.arange(begin, end) for begin, end in intervals]
+    return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64)
 
 
 def cut(length: int, parts: int) -> List[Interval]:

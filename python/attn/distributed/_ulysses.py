@@ -10,11 +10,10 @@ import torch.distributed as dist
 
 import attn
 
+from .._functions_of_parts import place
 from .._library import refuse
 from ._call import Call
-from .._functions_of_parts import place
-from ._plan import make_positions
-from ._shardings import Intervals, count
+from ._shardings import Intervals, count, make_positions
 
 
 @functools.lru_cache(maxsize=256)
@@ -64,7 +63,7 @@ def attend_heads(q: Any, k: Any, v: Any, sink: Any, call: Call) -> Tuple[Any, An
     """(output, lse): one call of this rank's heads."""
     plan, group, how = call.plan, call.group, call.how
     ranks, rank = plan.ranks, call.rank
-    head_dim, dim = (2, 1) if how["layout"] == "bshd" else (1, 2)
+    head_dim, dim = (2, 1) if call.is_rows_first else (1, 2)
     if k.shape[head_dim] % ranks:
         hint = 'method="gather" serves any number of them'
         refuse("k", f"key heads that {ranks} ranks divide", k.shape[head_dim], hint)
