@@ -309,7 +309,7 @@ typedef struct attn_mask_range {
 
 /** Which tiles the mask of a source keeps, as its kernels find it; no kernel is compiled. `source`
  * is a function with one attention. `arguments` are the `count` ones of a call, without its
- * results: of query, key and value the shapes count alone, and other tensors are in host memory.
+ * results. The memory of query, key and value is not read. Other tensors are in host memory.
  * `ranges` has room for `capacity` of them: one for each tile of `tile_rows` rows of each head of
  * each batch, batches outside. */
 ATTN_EXPORT attn_code attn_mask_ranges(const char *source, const attn_tensor *const *arguments,

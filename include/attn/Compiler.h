@@ -284,8 +284,8 @@ struct MaskRange {
 };
 
 /// Which tiles the mask of a source keeps, as its kernels find it; no kernel is compiled. `source`
-/// is a function with one attention. `arguments` are those of a call, without its results: of
-/// query, key and value the shapes count alone, other tensors are in host memory, and numbers mean
+/// is a function with one attention. `arguments` are those of a call, without its results. The
+/// memory of query, key and value is not read. Other tensors are in host memory, and numbers mean
 /// nothing. The result has a range for each tile of `tileRows` rows of (b, h), heads and batches
 /// outside.
 Result<std::vector<MaskRange>> findMaskRanges(std::string_view source, LaunchArguments arguments,

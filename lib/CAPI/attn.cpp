@@ -299,16 +299,20 @@ static std::string getName(const FunctionInfo &info, size_t index) {
                                      : "tensor " + std::to_string(index + info.arguments.size());
 }
 
+static attn_code checkHost(const std::string &name, const attn_tensor &tensor) {
+  int32_t type = tensor.device.device_type;
+  return type == ATTN_DL_CPU
+             ? ATTN_OK
+             : fail(name + ": expected a tensor in host memory, got DLPack device type " +
+                    std::to_string(type));
+}
+
 /// Whether a kernel of the device can reach the memory that a tensor says it has.
 static attn_code checkDevice(const FunctionInfo &info, size_t index, const attn_tensor &tensor) {
   int32_t type = tensor.device.device_type, id = tensor.device.device_id;
   bool isNumber = index < info.arguments.size() && info.arguments[index].isScalar;
   if (info.device == DeviceKind::CPU || isNumber)
-    return type == ATTN_DL_CPU
-               ? ATTN_OK
-               : fail(getName(info, index) +
-                      ": expected a tensor in host memory, got DLPack device type " +
-                      std::to_string(type));
+    return checkHost(getName(info, index), tensor);
   bool isDevice = type == ATTN_DL_CUDA && id == info.ordinal;
   if (isDevice || type == ATTN_DL_CUDA_HOST || type == ATTN_DL_CUDA_MANAGED)
     return ATTN_OK;
@@ -320,10 +324,19 @@ static attn_code checkDevice(const FunctionInfo &info, size_t index, const attn_
               "copy the tensor to the device");
 }
 
-static TensorView getView(const attn_tensor &tensor, DataType type) {
+static attn_code addView(const std::string &name, const attn_tensor &tensor,
+                         llvm::SmallVectorImpl<LaunchArgument> &arguments) {
+  std::optional<DataType> type = getDataType(tensor);
+  if (!type)
+    return fail(name +
+                ": expected elements of f16, bf16, f32, f64, bool, i8, i32 or "
+                "i64, got DLPack type code " +
+                std::to_string(tensor.dtype.code) + " of " + std::to_string(tensor.dtype.bits) +
+                " bits and " + std::to_string(tensor.dtype.lanes) + " lanes");
   char *data = static_cast<char *>(tensor.data);
-  return {data ? data + tensor.byte_offset : nullptr, type, tensor.ndim, tensor.shape,
-          tensor.strides};
+  arguments.push_back(TensorView{data ? data + tensor.byte_offset : nullptr, *type, tensor.ndim,
+                                 tensor.shape, tensor.strides});
+  return ATTN_OK;
 }
 
 /// The arguments of a call, or why not.
@@ -338,14 +351,8 @@ static attn_code getArguments(const attn_kernel *kernel, const attn_tensor *cons
     const attn_tensor &tensor = *tensors[i];
     if (attn_code code = checkDevice(info, i, tensor))
       return code;
-    std::optional<DataType> type = getDataType(tensor);
-    if (!type)
-      return fail(getName(info, i) +
-                  ": expected elements of f16, bf16, f32, f64, bool, i8, i32 or "
-                  "i64, got DLPack type code " +
-                  std::to_string(tensor.dtype.code) + " of " + std::to_string(tensor.dtype.bits) +
-                  " bits and " + std::to_string(tensor.dtype.lanes) + " lanes");
-    arguments.push_back(getView(tensor, *type));
+    if (attn_code code = addView(getName(info, i), tensor, arguments))
+      return code;
   }
   return ATTN_OK;
 }
@@ -465,10 +472,11 @@ attn_code attn_mask_ranges(const char *source, const attn_tensor *const *argumen
     std::string name = "argument " + std::to_string(i);
     if (!arguments[i])
       return failNull(name);
-    std::optional<DataType> type = getDataType(*arguments[i]);
-    if (!type)
-      return fail(name + ": expected a type that attn has");
-    given.push_back(getView(*arguments[i], *type));
+    // Of query, key and value no memory is read.
+    if (attn_code code = i < 3 ? ATTN_OK : checkHost(name, *arguments[i]))
+      return code;
+    if (attn_code code = addView(name, *arguments[i], given))
+      return code;
   }
   Result<std::vector<MaskRange>> found =
       findMaskRanges(source, toSpan(given), tile_rows, tile_keys);

@@ -346,9 +346,13 @@ Status checkShapes(const CallRules &rules, LaunchArguments arguments) {
     return status;
   for (auto [index, value] : enumerate(rules.values))
     if (!value.isScalar)
-      if (Status status = Checker::checkShape(value, arguments[index]); !status.ok())
+      if (Status status = checkShape(value, arguments[index]); !status.ok())
         return status;
   return {};
+}
+
+Status checkShape(const CallRules::Value &value, const LaunchArgument &argument) {
+  return Checker::checkShape(value, argument);
 }
 
 } // namespace attn

@@ -36,6 +36,8 @@ Status checkArguments(const CallRules &rules, LaunchArguments arguments,
                       llvm::SmallVectorImpl<uint64_t> &scalars);
 /// The part of it that needs no memory: count, types and extents by themselves.
 Status checkShapes(const CallRules &rules, LaunchArguments arguments);
+/// Of one that is a tensor.
+Status checkShape(const CallRules::Value &value, const LaunchArgument &argument);
 
 /// Calls `run` with all arguments, or with at most `maxBatches` of the batches at a time. The
 /// arguments have passed checkArguments.

@@ -15,7 +15,7 @@
 #include "lib/Compiler/Function.h"
 #include "lib/Interpreter/Interpreter.h"
 #include "lib/Registration/Registration.h"
-#include "lib/Support/ElementType.h"
+#include "lib/Source/Signature.h"
 #include "lib/Support/ForkGate.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -78,37 +78,32 @@ static Expected<RuntimeValue> copyTensor(const TensorView &view, ElementKind kin
 /// What the interpreter calls the function with. The first three are shapes.
 static Result<SmallVector<RuntimeValue>> readArguments(const ParsedSource &parsed,
                                                        LaunchArguments arguments) {
-  ArrayRef<Type> types = func::FuncOp(parsed.entry).getArgumentTypes();
-  if (arguments.size() != types.size())
-    return fail(formatv("arguments: expected {0}, got {1}", types.size(), arguments.size()));
+  Expected<KernelSignature> signature = getSignature(parsed.entry);
+  if (!signature)
+    return Status{StatusCode::InvalidKernel, "source: " + llvm::toString(signature.takeError()),
+                  ""};
+  CallRules rules = makeRules(*signature, parsed.argumentNames, parsed.extents);
+  if (arguments.size() != rules.numArguments)
+    return fail(formatv("arguments: expected {0}, got {1}", rules.numArguments, arguments.size()));
   SmallVector<RuntimeValue> values;
-  for (auto [i, type] : llvm::enumerate(types)) {
-    StringRef name = parsed.argumentNames[i];
-    const LaunchArgument &argument = arguments[i];
-    auto tensorType = dyn_cast<RankedTensorType>(type);
-    if (!tensorType) {
+  for (auto [i, type] : llvm::enumerate(func::FuncOp(parsed.entry).getArgumentTypes())) {
+    const CallRules::Value &rule = rules.values[i];
+    if (rule.isScalar) {
       // The factor of the products, which no mask reads.
       values.push_back(isa<FloatType>(type) ? RuntimeValue::real(0) : RuntimeValue::integer(0));
       continue;
     }
-    if (argument.getKind() != LaunchArgument::Kind::Tensor)
-      return fail(name + ": expected a tensor, got a number");
-    const TensorView &view = argument.getTensor();
-    if (view.rank != tensorType.getRank())
-      return fail(
-          formatv("{0}: expected {1} dimensions, got {2}", name, tensorType.getRank(), view.rank));
-    std::optional<ElementKind> kind = getElementKind(tensorType.getElementType());
+    if (Status status = checkShape(rule, arguments[i]); !status.ok())
+      return status;
+    const TensorView &view = arguments[i].getTensor();
+    ArrayRef<int64_t> shape(view.shape, view.rank);
     bool isShape = i < 3;
-    if (!isShape && (!kind || StringRef(getName(*kind)) != getName(view.type)))
-      return fail(formatv("{0}: expected elements of {1}, got {2}", name,
-                          kind ? getName(*kind) : "a type of arrays", getName(view.type)));
-    bool hasElements = !llvm::is_contained(ArrayRef<int64_t>(view.shape, view.rank), 0);
-    if (!isShape && hasElements && !view.data)
-      return fail(name + ": expected a tensor in host memory, got none");
+    if (!isShape && !llvm::is_contained(shape, 0) && !view.data)
+      return fail(rule.name + ": expected a tensor in host memory, got none");
     Expected<RuntimeValue> value =
-        isShape ? makeShapeOnly(type, {view.shape, size_t(view.rank)}) : copyTensor(view, *kind);
+        isShape ? makeShapeOnly(type, shape) : copyTensor(view, signature->arguments[i].kind);
     if (!value)
-      return fail(name + ": " + llvm::toString(value.takeError()));
+      return fail(rule.name + ": " + llvm::toString(value.takeError()));
     values.push_back(*value);
   }
   return values;
@@ -146,10 +141,9 @@ static func::FuncOp emitFunction(AttentionOp op, int64_t tileKeys) {
   Value keys = tensor::DimOp::create(builder, loc, copy.getKey(), 2);
   ValueRange at = body->getArguments().take_back(4);
   MaskBlock block = {at[0], at[1], at[2], at[3], keys};
-  SmallVector<Value> found;
   MaskTiles::Ranges ranges = tiles.emitRanges(builder, loc, block, tileKeys, true);
-  found = {ranges.begin, ranges.fullBegin, ranges.fullEnd, ranges.end};
-  func::ReturnOp::create(builder, loc, found);
+  func::ReturnOp::create(builder, loc,
+                         ValueRange{ranges.begin, ranges.fullBegin, ranges.fullEnd, ranges.end});
   probe->erase();
   return function;
 }

@@ -462,6 +462,54 @@ static void testPages(void) {
     EXPECT(fabs(ofPages[H * M * D + d] - (double)values[3 * kPage * kRow + d]) < 1e-6);
 }
 
+/** No mask: all keys of all tiles, of 2 rows and of 4 keys. */
+static void testMaskRanges(Call *call) {
+  enum { kArguments = 5, kRanges = B * H * 2 };
+  attn_mask_range ranges[kRanges];
+#define RANGES(source, arguments, ranges, capacity)                                                \
+  attn_mask_ranges(source, arguments, kArguments, 2, 4, ranges, capacity)
+#define REFUSE(change, call_, start)                                                               \
+  do {                                                                                             \
+    reset(call);                                                                                   \
+    change;                                                                                        \
+    EXPECT_ERROR(call_, ATTN_INVALID_ARGUMENT, start);                                             \
+  } while (0)
+  reset(call);
+  memset(ranges, 0xff, sizeof(ranges));
+  EXPECT(RANGES(source, call->addresses, ranges, kRanges) == ATTN_OK);
+  for (int i = 0; i < kRanges; ++i)
+    EXPECT(ranges[i].begin == 0 && ranges[i].full_begin == 0 && ranges[i].full_end >= N &&
+           ranges[i].end == 8);
+  /* Of query, key and value no memory is read. */
+  for (int i = 0; i < 3; ++i) {
+    call->tensors[i].data = NULL;
+    call->tensors[i].device.device_type = ATTN_DL_CUDA;
+  }
+  EXPECT(RANGES(source, call->addresses, ranges, kRanges) == ATTN_OK);
+
+  const attn_tensor *const *given = call->addresses;
+  REFUSE((void)0, RANGES(NULL, given, ranges, kRanges), "source: expected an address, got null");
+  REFUSE((void)0, RANGES(source, NULL, ranges, kRanges), "arguments: expected an address");
+  REFUSE((void)0, RANGES(source, given, NULL, kRanges), "ranges: expected an address");
+  REFUSE((void)0, RANGES(source, given, ranges, kRanges - 1),
+         "capacity: expected room for 4 ranges, got 3");
+  EXPECT_ERROR(RANGES("func.func", given, ranges, kRanges), ATTN_INVALID_KERNEL, "source:1:");
+  REFUSE(call->addresses[4] = NULL, RANGES(source, given, ranges, kRanges),
+         "argument 4: expected an address, got null");
+  REFUSE(call->tensors[4].dtype.bits = 24, RANGES(source, given, ranges, kRanges),
+         "argument 4: expected elements of f16, bf16, f32");
+  REFUSE(call->tensors[4].device.device_type = ATTN_DL_CUDA, RANGES(source, given, ranges, kRanges),
+         "argument 4: expected a tensor in host memory, got DLPack device type 2");
+  REFUSE(call->tensors[4].data = NULL, RANGES(source, given, ranges, kRanges),
+         "table: expected a tensor in host memory, got none");
+  REFUSE(call->tensors[0].shape = NULL, RANGES(source, given, ranges, kRanges),
+         "query: expected a shape, got a null address");
+  REFUSE(call->shapes[0][2] = -1, RANGES(source, given, ranges, kRanges),
+         "query: expected extents from 0 to 2^29 - 1");
+#undef REFUSE
+#undef RANGES
+}
+
 static const char *const gradient =
     "!m = tensor<?x?x?x4xf32>\n"
     "!r = tensor<?x?x?xf32>\n"
@@ -539,6 +587,7 @@ int main(void) {
   testExplain();
   testWriteSource();
   testPages();
+  testMaskRanges(&call);
   testGradient(&call);
   testCuda();
   EXPECT(attn_kernel_ordinal(kernel) == -1 && attn_kernel_load_ms(kernel) > 0);

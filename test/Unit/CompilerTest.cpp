@@ -129,7 +129,17 @@ TEST(CompilerTest, FindsTheRangesOfAMask) {
   EXPECT_EQ(refuse({q, k, k, live}, 0), "tile keys: expected 1 to 2^20, got 0");
   EXPECT_EQ(refuse({q, k, k}, 64), "arguments: expected 4, got 3");
   EXPECT_EQ(refuse({q, k, k, 3}, 64), "lengths: expected a tensor, got a number");
-  EXPECT_EQ(refuse({q, k, k, k}, 64), "lengths: expected 1 dimensions, got 4");
+  TensorView wide{lengths, DataType::I32, 4, keys};
+  EXPECT_EQ(refuse({q, k, k, wide}, 64), "lengths: expected 1 dimensions, got 4");
+  EXPECT_EQ(refuse({q, k, k, k}, 64), "lengths: expected elements of i32, got f32");
+  EXPECT_EQ(refuse({q, k, live, live}, 64), "v: expected elements of f32, got i32");
+  live.shape = nullptr;
+  EXPECT_EQ(refuse({q, k, k, live}, 64), "lengths: expected a shape, got a null address");
+  int64_t negative[] = {2, 1, -3, 8};
+  q.shape = negative;
+  EXPECT_EQ(refuse({q, k, k, live}, 64),
+            "q: expected extents from 0 to 2^29 - 1, got (2, 1, -3, 8)");
+  q.shape = rows, live.shape = two;
   live.type = DataType::I64;
   EXPECT_EQ(refuse({q, k, k, live}, 64), "lengths: expected elements of i32, got i64");
   live = {nullptr, DataType::I32, 1, two, skip};
