@@ -110,3 +110,14 @@ def test_context_attention(rng):
         timeout=300,
     )
     assert done.returncode == 0 and done.stdout.endswith("right\n"), (seed, done.stderr[-3000:])
+
+
+@pytest.mark.parametrize("query, key", [((8, 4, 8), (1, 8, 4, 8)), ((1, 8, 4, 8), (1, 9, 4, 8))])
+def test_shapes_are_checked(query, key):
+    import jax.numpy as jnp
+
+    import attn.jax
+
+    q, k = jnp.zeros(query), jnp.zeros(key)
+    with pytest.raises(attn.Error, match="query and key: expected .* of as many positions, got shapes"):
+        attn.jax.context_attention(q, k, k, axis_name="cp")

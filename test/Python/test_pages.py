@@ -8,6 +8,7 @@ import attn
 torch = pytest.importorskip("torch")
 from attn.integrations import flash_attn  # noqa: E402
 from attn.integrations import torch as ours  # noqa: E402
+from attn.integrations._pages import find_pages_reason  # noqa: E402
 from ragged_reference import (  # noqa: E402, F401  (fixtures)
     DV,
     PEER,
@@ -275,3 +276,26 @@ def test_training_with_pages_is_refused():
         flash_attn.flash_attn_varlen_func(q, POOL, POOL, **given, dropout_p=0.5)
     with pytest.raises(attn.Error, match="block_table: expected None in training"):
         flash_attn.flash_attn_varlen_func(q.requires_grad_(), POOL, POOL, **given)
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        ({}, ""),
+        ({"q": torch.zeros(2, 3, 4, 16)}, "pages of other dimensions"),
+        ({"q": torch.zeros(3, 0, 16)}, "pages of other dimensions"),
+        ({"v": torch.zeros(9, 8, 2, 0)}, "pages of other dimensions"),
+        ({"v": torch.zeros(9, 7, 2, 16)}, "shapes that do not fit"),
+        ({"q": torch.zeros(3, 4, 24)}, "shapes that do not fit"),
+        ({"q": torch.zeros(3, 3, 16)}, "shapes that do not fit"),
+        ({"cu_q": torch.zeros(4, dtype=torch.int64)}, "that are not int32 of a row"),
+        ({"used": None}, "that are not int32 of a row"),
+        ({"used": torch.zeros(2, dtype=torch.int32)}, "that are not int32 of a row"),
+        ({"table": torch.zeros(3, dtype=torch.int32)}, "that are not int32 of a row"),
+        ({"table": torch.zeros(3, 5, dtype=torch.int32, device="meta")}, "that are not int32 of a row"),
+    ],
+)
+def test_which_calls_are_served(change, reason):
+    given = {"q": torch.zeros(3, 4, 16), "k": POOL, "v": POOL, "cu_q": ROWS["cu_seqlens_q"]}
+    found = find_pages_reason(**{**given, "used": THREE, "table": TABLE, **change})
+    assert reason in found and bool(found) == bool(reason)

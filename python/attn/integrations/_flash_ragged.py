@@ -12,11 +12,10 @@ from ._arguments import Window, read_window
 from ._bounds import Sequences
 from ._flash_reasons import find_reason
 from ._order import lay_out
-from ._pages import find_pages_reason
+from ._pages import attend_table, find_pages_reason
 from ._reasons import NO_SEQUENCE, SAME_BITS
 from ._rows import backward_rows, forward_rows
 from ._rows_schema import Forward, How, make_backward, make_forward
-from ._varlen import attend_table
 
 _FORWARD = "_flash_attention_forward"
 _INPLACE = "_flash_attention_forward_no_dropout_inplace"

@@ -10,6 +10,7 @@ import torch
 from .. import serving
 from .._library import refuse
 from ._arguments import Window
+from ._bounds import Sequences
 from ._rows import make_results
 from ._rows_schema import How
 
@@ -49,7 +50,8 @@ def check_most(most: Any) -> int:
 
 def find_pages_reason(q: Any, k: Any, v: Any, cu_q: Any, used: Any, table: Any) -> str:
     """Why a call of PyTorch's functions is PyTorch's, whose types fit; empty for one that attn serves."""
-    if q.dim() != 3 or not k.dim() == v.dim() == 4 or 0 in q.shape[1:] or 0 in k.shape[2:]:
+    is_pool = k.dim() == v.dim() == 4
+    if q.dim() != 3 or not is_pool or 0 in (*q.shape[1:], *k.shape[2:], v.shape[3]):
         return "pages of other dimensions"
     if k.shape[:3] != v.shape[:3] or q.shape[2] != k.shape[3] or q.shape[1] % k.shape[2]:
         return "shapes that do not fit"
@@ -152,3 +154,21 @@ def attend_pages_ragged(
     output = torch.where(exists[:, None, None], output[sequence, place], 0.0)
     lse = torch.where(exists, lse[sequence, :, place].T, -torch.inf)
     return output, lse
+
+
+def attend_table(
+    q: Any,
+    k: Any,
+    v: Any,
+    sequences: Sequences,
+    table: Any,
+    most: int,
+    window: Window,
+    how: How,
+) -> Tuple[Any, Any]:
+    """(T, H, Dv) and (H, T) of keys in pages."""
+    cu_q, cu_k, used_q, used_k = sequences
+    with torch.no_grad():
+        length = cu_k[1:] - cu_k[:-1] if used_k is None else used_k
+        pages = Pages(k, v, table, length)
+        return attend_pages_ragged(q, cu_q, used_q, most, pages, window, how)

@@ -12,7 +12,6 @@ from .._problem import check_dropout
 from .._seed import make_seed, make_traced_seed
 from ._arguments import (
     TYPES,
-    Window,
     check_floats,
     check_integers,
     check_matrices,
@@ -22,7 +21,7 @@ from ._arguments import (
     refuse_others,
 )
 from ._bounds import Sequences
-from ._pages import Pages, attend_pages_ragged, check_most, check_table
+from ._pages import attend_table, check_most, check_table
 from ._record_rows import attend_rows
 from ._rows_schema import How, make_forward
 
@@ -80,24 +79,6 @@ def _refuse_training(tensors: Tuple, dropout_p: float) -> None:
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
         got = "tensors that require gradients"
         refuse("block_table", "None in training", got, "call it under torch.no_grad()")
-
-
-def attend_table(
-    q: Any,
-    k: Any,
-    v: Any,
-    sequences: Sequences,
-    table: Any,
-    most: int,
-    window: Window,
-    how: How,
-) -> Tuple[Any, Any]:
-    """(T, H, Dv) and (H, T) of keys in pages."""
-    cu_q, cu_k, used_q, used_k = sequences
-    with torch.no_grad():
-        length = cu_k[1:] - cu_k[:-1] if used_k is None else used_k
-        pages = Pages(k, v, table, length)
-        return attend_pages_ragged(q, cu_q, used_q, most, pages, window, how)
 
 
 def flash_attn_varlen_func(

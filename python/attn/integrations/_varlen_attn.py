@@ -11,11 +11,10 @@ from .._library import refuse
 from ._arguments import read_window
 from ._bounds import Sequences
 from ._counts import count, fallbacks, served
-from ._pages import find_pages_reason
+from ._pages import attend_table, find_pages_reason
 from ._reasons import NO_SEQUENCE, SAME_BITS, find_tensor_reason
 from ._record_rows import attend_rows
 from ._rows_schema import How, make_forward
-from ._varlen import attend_table
 
 try:
     _pytorch: Any = importlib.import_module("torch.nn.attention.varlen").varlen_attn
