@@ -100,8 +100,8 @@ struct EmittedImage {
 struct EmitRequest {
   enum class What : uint8_t { All, Plan, Way };
   What what = What::All;
-  std::string way = {}; // NOLINT(readability-redundant-member-init)
-  DoorObserver observe = {};
+  std::string way = {};      // NOLINT(readability-redundant-member-init)
+  DoorObserver observe = {}; // NOLINT(readability-redundant-member-init)
 };
 Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options,
                                const EmitRequest &request = {});
