@@ -60,6 +60,29 @@ RaggedOp attn::findRagged(Value value) {
   return value.getDefiningOp<RaggedOp>();
 }
 
+OpFoldResult attn::emitSize(OpBuilder &builder, Location loc, PagedOp view, int64_t dim) {
+  auto [source, from] = view.getSizeSource(dim);
+  OpFoldResult size = tensor::getMixedSize(builder, loc, source, from);
+  if (dim != 2)
+    return size;
+  return builder.createOrFold<arith::MulIOp>(
+      loc, getValueOrCreateConstantIndexOp(builder, loc, size),
+      arith::ConstantIndexOp::create(builder, loc, view.getPageSize()));
+}
+
+OpFoldResult attn::emitSize(OpBuilder &builder, Location loc, RaggedOp view, int64_t dim) {
+  if (dim == 2)
+    return view.getUpTo();
+  Value from = dim == 0 ? view.getOffsets() : view.getRows();
+  // (T, H, D) of (B, H, M, D).
+  OpFoldResult size = tensor::getMixedSize(builder, loc, from, dim == 3 ? 2 : dim);
+  if (dim != 0)
+    return size;
+  return builder.createOrFold<arith::SubIOp>(loc,
+                                             getValueOrCreateConstantIndexOp(builder, loc, size),
+                                             arith::ConstantIndexOp::create(builder, loc, 1));
+}
+
 Sequence attn::emitSequence(OpBuilder &builder, Location loc, Value offsets, OpFoldResult total,
                             OpFoldResult most, OpFoldResult batch) {
   Type element = getElementTypeOrSelf(offsets.getType());

@@ -29,6 +29,12 @@ mlir::Value lookThroughSlices(mlir::Value value);
 /// The view of sequences that a value is a slice of, packed or not; or null.
 RaggedOp findRagged(mlir::Value value);
 
+/// A size of the view (B, H, M, D) of pages or of sequences.
+mlir::OpFoldResult emitSize(mlir::OpBuilder &builder, mlir::Location loc, PagedOp view,
+                            int64_t dim);
+mlir::OpFoldResult emitSize(mlir::OpBuilder &builder, mlir::Location loc, RaggedOp view,
+                            int64_t dim);
+
 /// s20: where the sequence of a batch begins in the rows, and how many rows of the view it has.
 struct Sequence {
   mlir::Value begin, rows;

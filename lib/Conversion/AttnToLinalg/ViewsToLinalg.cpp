@@ -23,6 +23,13 @@ using namespace attn;
 using It = utils::IteratorType;
 using OFRs = SmallVector<OpFoldResult>;
 
+template <typename View> static OFRs emitSizes(Reference &b, View view) {
+  OFRs sizes;
+  for (int64_t dim = 0; dim < 4; ++dim)
+    sizes.push_back(emitSize(b, b.getLoc(), view, dim));
+  return sizes;
+}
+
 static Value emitUndefined(Reference &b, Type tensor) {
   auto element = cast<FloatType>(getElementTypeOrSelf(tensor));
   return arith::ConstantOp::create(
@@ -32,19 +39,12 @@ static Value emitUndefined(Reference &b, Type tensor) {
 /// s18.
 static Value definePaged(Reference &b, PagedOp op) {
   constexpr int64_t B = 0, H = 1, N = 2, D = 3;
-  auto getSize = [&](int64_t dim) {
-    auto [source, from] = op.getSizeSource(dim);
-    return tensor::getMixedSize(b, b.getLoc(), source, from);
-  };
   auto index = [](Reference &r, int64_t value) -> Value {
     return arith::ConstantIndexOp::create(r, value);
   };
   Value pages = tensor::DimOp::create(b, op.getPool(), 0);
-  Value keys = arith::MulIOp::create(b, getValueOrCreateConstantIndexOp(b, b.getLoc(), getSize(N)),
-                                     index(b, op.getPageSize()));
-  OFRs sizes = {getSize(B), getSize(H), OpFoldResult(keys), getSize(D)};
   return b.loop(
-      {}, b.filled(sizes, emitUndefined(b, op.getType())), {{B, H, N, D}},
+      {}, b.filled(emitSizes(b, op), emitUndefined(b, op.getType())), {{B, H, N, D}},
       SmallVector<It>(4, It::parallel), [&](Reference &r, ValueRange args) -> Value {
         Value size = index(r, op.getPageSize());
         Value entry = tensor::ExtractOp::create(
@@ -62,12 +62,8 @@ static Value definePaged(Reference &b, PagedOp op) {
 /// s20.
 static Value defineRagged(Reference &b, RaggedOp op) {
   constexpr int64_t B = 0, H = 1, M = 2, D = 3;
-  Value offsets = tensor::DimOp::create(b, op.getOffsets(), 0);
-  Value batches = arith::SubIOp::create(b, offsets, arith::ConstantIndexOp::create(b, 1));
-  OFRs rows = tensor::getMixedSizes(b, b.getLoc(), op.getRows());
-  OFRs sizes = {OpFoldResult(batches), rows[1], OpFoldResult(op.getUpTo()), rows[2]};
   return b.loop(
-      {}, b.filled(sizes, emitUndefined(b, op.getType())), {{B, H, M, D}},
+      {}, b.filled(emitSizes(b, op), emitUndefined(b, op.getType())), {{B, H, M, D}},
       SmallVector<It>(4, It::parallel), [&](Reference &r, ValueRange args) -> Value {
         Sequence sequence = emitSequence(r, r.getLoc(), op, r.index(B));
         Value isRow =

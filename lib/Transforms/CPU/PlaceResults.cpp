@@ -45,9 +45,8 @@ static void placeRows(PlaceOp place, scf::ForallOp grid, tensor::ParallelInsertS
   SmallVector<OpFoldResult> offsets = insert.getMixedOffsets(), sizes = insert.getMixedSizes();
   Value source = insert.getSource();
   OpFoldResult total = tensor::getMixedSize(b, loc, place.getDest(), 0);
-  // Rows past M have no tile.
-  OpFoldResult most = tensor::getMixedSize(b, loc, place.getDest(), 0);
-  Sequence sequence = emitSequence(b, loc, place.getOffsets(), total, most, offsets[0]);
+  // Rows past M have no tile: M bounds nothing here.
+  Sequence sequence = emitSequence(b, loc, place.getOffsets(), total, /*most=*/total, offsets[0]);
   Value row = getValueOrCreateConstantIndexOp(b, loc, offsets[2]);
   if (!endsWithQueries(place, grid, offsets[2], sizes[2])) {
     Value rest = arith::SubIOp::create(b, loc, sequence.rows, row);

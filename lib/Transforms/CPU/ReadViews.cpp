@@ -127,22 +127,6 @@ static int64_t getTileSize(Value tile) {
   return std::max<int64_t>(size, 1);
 }
 
-/// A size of the view.
-static Value emitSize(ImplicitLocOpBuilder &b, PagedOp paged, int64_t dim) {
-  auto [source, from] = paged.getSizeSource(dim);
-  Value size = emitValue(b, tensor::getMixedSize(b, b.getLoc(), source, from));
-  return dim == 2 ? b.createOrFold<arith::MulIOp>(size, emitIndex(b, paged.getPageSize())) : size;
-}
-static Value emitSize(ImplicitLocOpBuilder &b, RaggedOp ragged, int64_t dim) {
-  if (dim == 2)
-    return ragged.getUpTo();
-  Value from = dim == 0 ? ragged.getOffsets() : ragged.getRows();
-  // (T, H, D) of (B, H, M, D).
-  int64_t fromDim = dim == 3 ? 2 : dim;
-  Value size = emitValue(b, tensor::getMixedSize(b, b.getLoc(), from, fromDim));
-  return dim == 0 ? b.createOrFold<arith::SubIOp>(size, emitIndex(b, 1)) : size;
-}
-
 /// Replaces sizes of the slice that are asked for, so that none keeps it.
 static void replaceSizes(tensor::ExtractSliceOp slice) {
   SmallVector<OpFoldResult> sizes = slice.getMixedSizes();
@@ -194,7 +178,8 @@ template <typename View> static LogicalResult readView(View view) {
   for (Operation *user : llvm::make_early_inc_range(view->getUsers())) {
     if (auto dim = dyn_cast<tensor::DimOp>(user); dim && dim.getConstantIndex()) {
       ImplicitLocOpBuilder b(dim.getLoc(), dim);
-      dim.replaceAllUsesWith(emitSize(b, view, *dim.getConstantIndex()));
+      OpFoldResult size = emitSize(b, b.getLoc(), view, *dim.getConstantIndex());
+      dim.replaceAllUsesWith(emitValue(b, size));
       dim.erase();
       continue;
     }
