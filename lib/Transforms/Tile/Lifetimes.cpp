@@ -54,13 +54,6 @@ bool PlaceLifetimes::isReadByProducts() const {
   });
 }
 
-bool PlaceLifetimes::isReadByThreads(RoleAttr role) const {
-  return llvm::any_of(lifetimes, [&](const Lifetime &lifetime) {
-    auto own = lifetime.readers.find(role);
-    return own != lifetime.readers.end() && isa<LoadSharedOp>(own->second.last);
-  });
-}
-
 namespace {
 /// The accesses to one place, in the program's order.
 struct Accesses {
@@ -185,6 +178,10 @@ static FailureOr<PlaceLifetimes> makePlace(AllocSharedOp alloc, const Accesses &
   llvm::erase_if(place.lifetimes, [](const Lifetime &l) { return l.readers.empty(); });
   if (place.lifetimes.empty())
     return place;
+  for (const Lifetime &lifetime : place.lifetimes)
+    for (const auto &[role, readers] : lifetime.readers)
+      if (isa<LoadSharedOp>(readers.last))
+        place.threadReaders.insert(role);
   place.writer = getKernelRole(place.lifetimes.front().fill);
   if (failed(verifyWriter(place)))
     return failure();

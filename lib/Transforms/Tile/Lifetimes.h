@@ -57,6 +57,9 @@ struct PlaceLifetimes {
   /// The role that fills it.
   RoleAttr writer;
   llvm::SmallSetVector<RoleAttr, 2> readers;
+  /// Those of which no product after their reads brings the threads together. Known from the start:
+  /// passes that give branches and loops results replace the ops that have readers inside.
+  llvm::SmallSetVector<RoleAttr, 2> threadReaders;
 
   /// Filled by at most one op, at most once.
   bool isOnce() const;
@@ -68,8 +71,7 @@ struct PlaceLifetimes {
   bool isGathered() const;
   /// By the unit that multiplies, not by threads.
   bool isReadByProducts() const;
-  /// By threads of the role, if no product after their reads brings the threads together.
-  bool isReadByThreads(RoleAttr role) const;
+  bool isReadByThreads(RoleAttr role) const { return threadReaders.contains(role); }
   /// Threads of one role hand tiles over to each other.
   bool isLocal() const { return isStored() && readers.size() == 1 && readers[0] == writer; }
 };
