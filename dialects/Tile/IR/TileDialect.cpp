@@ -82,20 +82,21 @@ static func::FuncOp getFunction(Operation *op) {
   return type && isa<FunctionType>(type.getValue()) ? function : func::FuncOp();
 }
 
-/// roles_c1: `tile.roles` lists `#tile.role` of different names, each of a warpgroup or more, on a
-/// kernel
+/// roles_c1: `tile.roles` lists `#tile.role` of different names, each of as many warpgroups as a
+/// block may have, on a kernel
 static LogicalResult verifyRoles(Operation *op, Attribute attribute) {
   auto roles = dyn_cast<ArrayAttr>(attribute);
   llvm::SmallDenseSet<StringAttr> names;
+  int64_t most = attn::getMostOfAny(&attn::Machine::warpgroups);
   if (roles && op->hasAttr(TileDialect::kKernelAttrName) &&
       llvm::all_of(roles, [&](Attribute role) {
         auto named = dyn_cast<RoleAttr>(role);
-        return named && named.getWarpgroups() > 0 && names.insert(named.getName()).second;
+        return named && named.getWarpgroups() > 0 && named.getWarpgroups() <= most &&
+               names.insert(named.getName()).second;
       }))
     return success();
-  return op->emitOpError("expected tile.roles with #tile.role of different names, each of a "
-                         "warpgroup or more, on a kernel, got ")
-         << attribute;
+  return op->emitOpError("expected tile.roles with #tile.role of different names, each of 1 to ")
+         << most << " warpgroups, on a kernel, got " << attribute;
 }
 
 /// roles_c2: `tile.divided` is a unit on a kernel

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Machine/Pages.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -221,9 +222,9 @@ LogicalResult GatherAsyncOp::verify() {
            << getRows().getType();
   // gather_async_c2: a row has pieces of 16 bytes, at most as many as a warp has lanes
   int64_t columns = cast<MemRefType>(getSource().getType()).getShape().back();
-  int64_t bytes = dest.getNumSlabs() * dest.getSwizzle();
-  if (ShapedType::isDynamic(columns) || columns * dest.getElementBytes() % attn::kChunkBytes != 0 ||
-      bytes > attn::kLanes * attn::kChunkBytes || dest.isRow())
+  if (ShapedType::isDynamic(columns) || dest.isRow() ||
+      !attn::canGatherRows(columns * dest.getElementBytes(),
+                           dest.getNumSlabs() * dest.getSwizzle()))
     return emitOpError("expected rows of a constant multiple of ")
            << attn::kChunkBytes << " bytes, at most " << attn::kLanes * attn::kChunkBytes
            << ", got " << getSource().getType() << " and " << dest;

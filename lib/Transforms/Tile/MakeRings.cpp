@@ -37,6 +37,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
+#include "lib/Machine/Pages.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
@@ -102,7 +103,7 @@ public:
 
   LogicalResult run() {
     for (const Ring &ring : rings)
-      if (failed(checkBytes(ring)))
+      if (failed(checkBytes(ring)) || failed(checkGathered(ring.uses)))
         return failure();
     if (failed(checkClearings(kernel)))
       return failure();
@@ -128,6 +129,7 @@ public:
 
 private:
   static LogicalResult checkBytes(const Ring &ring);
+  static LogicalResult checkGathered(const PlaceLifetimes &uses);
   static LogicalResult checkClearings(func::FuncOp kernel);
   int64_t countThreads(RoleAttr role) const;
   /// Where each of them arrives at a barrier.
@@ -239,6 +241,23 @@ LogicalResult RingMaker::checkBytes(const Ring &ring) {
   return place.emitOpError(
              "expected a place of fewer than 1048576 bytes, which a barrier can count, got ")
          << bytes;
+}
+
+/// Threads gather rows of a constant number of whole pieces (gather_async_c2).
+LogicalResult RingMaker::checkGathered(const PlaceLifetimes &uses) {
+  if (!uses.isGathered())
+    return success();
+  for (const Lifetime &lifetime : uses.lifetimes) {
+    auto copy = cast<CopyOp>(lifetime.fill);
+    auto type = cast<SharedType>(copy.getDest().getType());
+    auto source = cast<MemRefType>(copy.getSource().getType());
+    int64_t columns = source.getShape().back(), bytes = type.getElementBytes();
+    if (ShapedType::isDynamic(columns) || type.isRow() ||
+        !attn::canGatherRows(columns * bytes, type.getNumSlabs() * type.getSwizzle()))
+      return copy.emitOpError("expected pages whose rows are a constant multiple of ")
+             << attn::kChunkBytes << " bytes and fit a warp, got " << source << " and " << type;
+  }
+  return success();
 }
 
 /// Whether a stage of the place may follow another one (shared_c4).

@@ -311,6 +311,12 @@ struct PersistBlocksPass : KernelPass<attn::tile::impl::PersistBlocksPassBase<Pe
     if (!llvm::all_of(attribute.getGrid(), isExtents))
       return kernel.emitOpError("expected a grid of extents for blocks that are to stay, got ")
              << attribute.getGrid();
+    for (Attribute factors : attribute.getGrid())
+      for (Attribute factor : cast<ArrayAttr>(factors))
+        if (auto extent = dyn_cast<ExtentAttr>(factor))
+          if (Type type = kernel.getArgumentTypes()[extent.getArgument()]; !isa<MemRefType>(type))
+            return kernel.emitOpError("expected extents of memrefs for blocks that are to stay, got ")
+                   << extent << " of " << type;
     if (attribute.getCluster())
       return kernel.emitOpError("expected no cluster of blocks that are to stay, got ")
              << attribute.getCluster();

@@ -95,7 +95,7 @@ func.func @roles_c2_none() attributes {tile.divided} {
 
 // -----
 
-// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of a warpgroup or more, on a kernel, got}}
+// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of 1 to 8 warpgroups, on a kernel, got}}
 func.func @roles_c1() attributes {
     tile.kernel = #tile.kernel<warpgroups = 2, grid = []>,
     tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 24>,
@@ -105,7 +105,7 @@ func.func @roles_c1() attributes {
 
 // -----
 
-// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of a warpgroup or more, on a kernel, got [3]}}
+// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of 1 to 8 warpgroups, on a kernel, got [3]}}
 func.func @roles_c1_entries() attributes {
     tile.kernel = #tile.kernel<warpgroups = 2, grid = []>, tile.roles = [3]} {
   return
@@ -113,7 +113,7 @@ func.func @roles_c1_entries() attributes {
 
 // -----
 
-// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of a warpgroup or more, on a kernel}}
+// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of 1 to 8 warpgroups, on a kernel}}
 func.func @roles_c1_none() attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#tile.role<name = "a", warpgroups = -1, registers = 24>]} {
   return
@@ -283,5 +283,13 @@ func.func @kernel_c11_stay() attributes {tile.kernel = #tile.kernel<warpgroups =
 
 // expected-error@+1 {{expected at most 256 columns of the query to keep, in multiples of 16, got 272}}
 func.func @kernel_c11_most() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], schedule = <keep = 272>>} {
+  return
+}
+
+// -----
+
+// More warpgroups than a block may have.
+// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of 1 to 8 warpgroups, on a kernel}}
+func.func @roles_too_many() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#tile.role<name = "compute", warpgroups = 17, registers = 240>]} {
   return
 }

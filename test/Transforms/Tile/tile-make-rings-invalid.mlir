@@ -245,3 +245,23 @@ func.func @branch(%q: !global, %n: index, %b: i1) attributes {
   %s = tile.mma %qs, %qs {tile.role = "compute", transpose_rhs} : !tile, !tile -> !result
   return
 }
+
+// -----
+
+!pool = memref<?x1x?x255xbf16, strided<[?, ?, ?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
+
+// Threads gather pieces of 16 bytes.
+func.func @gathered(%k: !pool {plan.paged = #plan.paged<table = 1, page = 1>}, %table: memref<?x?xi32>, %n: index)
+    attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 40>,
+                  #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
+  %c0 = arith.constant 0 : index
+  %ks = tile.alloc_shared : !tile
+  // expected-error@below {{expected pages whose rows are a constant multiple of 16 bytes and fit a warp, got}}
+  tile.copy %k[%c0, %c0, %n, %c0] to %ks {tile.role = "load"} : !pool, !tile
+  %s = tile.mma %ks, %ks {tile.role = "compute", transpose_rhs} : !tile, !tile -> !result
+  return
+}

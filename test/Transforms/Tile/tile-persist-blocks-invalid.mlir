@@ -19,3 +19,11 @@ func.func @cluster() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid
 func.func @parts(%q: memref<?x?x?x64xbf16>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.parts<blocks = [#plan.extent<argument = 0, dim = 0>], keys = #plan.extent<argument = 0, dim = 2, divisor = 512>, most = 64>]], schedule = <stay = true>>} {
   return
 }
+
+// -----
+
+// A kernel reads sizes of memory, not those of a tensor.
+// expected-error @+1 {{expected extents of memrefs for blocks that are to stay, got #plan.extent<argument = 0, dim = 0, divisor = 64> of 'tensor<192x128xbf16>'}}
+func.func @tensor(%q: tensor<192x128xbf16>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]], schedule = <stay = true>>} {
+  return
+}
