@@ -184,25 +184,24 @@ static void fitToCells(ScoredOpInterface op, Schedule &schedule) {
   schedule.lists = hasLoop && part.rows != 0;
 }
 
-static Choice chooseBlock(Operation *op, const Machine &machine) {
-  auto scored = dyn_cast<ScoredOpInterface>(op);
-  int64_t rows = 2 * machine.getWarpgroupRows();
-  if (!scored)
-    return {{.blockM = rows, .blockN = rows, .consumers = 2}, "cuda-rows"};
-  if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op))
-    if (auto block = chooseFusedBlock(machine, describe(scored), measure(machine, scored)))
+static Choice chooseBlock(ScoredOpInterface op, const GradWork &work, const Machine &machine) {
+  if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op.getOperation()))
+    if (auto block = chooseFusedBlock(machine, describe(op), work))
       return {getSchedule(machine, *block), "cuda-grad-fused"};
-  GradWork work = measure(machine, scored);
-  GradBlock block = chooseGradBlock(machine, describe(scored), work);
+  GradBlock block = chooseGradBlock(machine, describe(op), work);
   if (auto divided = findDivision(machine, block, work))
     return {getSchedule(machine, *divided), "cuda-grad-divided"};
   return {getSchedule(machine, block), block.rowsRun ? "cuda-grad-keys" : "cuda-grad-rows"};
 }
 
 Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
-  Choice choice = chooseBlock(op, machine);
-  if (auto scored = dyn_cast<ScoredOpInterface>(op);
-      scored && (copyInCells(machine, scored) || areListedByParts(machine, scored)))
+  auto scored = dyn_cast<ScoredOpInterface>(op);
+  int64_t rows = 2 * machine.getWarpgroupRows();
+  if (!scored)
+    return {{.blockM = rows, .blockN = rows, .consumers = 2}, "cuda-rows"};
+  GradWork work = measure(machine, scored);
+  Choice choice = chooseBlock(scored, work, machine);
+  if (work.isListed)
     fitToCells(scored, choice.schedule);
   return choice;
 }
