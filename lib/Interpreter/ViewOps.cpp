@@ -75,9 +75,11 @@ Error Evaluator::ragged(RaggedOp op, Frame &frame) {
   if (!most)
     return most.takeError();
   ArrayRef<int64_t> shape = rows.getShape();
-  int64_t heads = shape[1], columns = shape[2], batches = offsets.getShape()[0] - 1;
-  Expected<TensorRef> view = allocate(op, op.getType(), {batches, heads, *most, columns},
-                                      rows.hasData() && offsets.hasData());
+  int64_t heads = shape[1], columns = shape.size() == 3 ? shape[2] : 1,
+          batches = offsets.getShape()[0] - 1;
+  std::vector<int64_t> sizes = {batches, heads, *most};
+  sizes.insert(sizes.end(), shape.begin() + 2, shape.end());
+  Expected<TensorRef> view = allocate(op, op.getType(), sizes, rows.hasData() && offsets.hasData());
   if (!view)
     return view.takeError();
   for (int64_t batch = 0; batch < batches && (*view)->hasData(); ++batch) {

@@ -151,8 +151,10 @@ static Complaint demandRun(Operation *op) {
     return "expected a loop that begins at a number of its role, got '" +
            op->getName().getStringRef().str() + "'";
   auto clearing = dyn_cast<ClearUnreadOp>(op);
-  if (clearing && !isa<SharedType>(clearing.getBy().getType()))
+  if (clearing && clearing.getBy() && !isa<SharedType>(clearing.getBy().getType()))
     return llvm::formatv("expected marks of what is read, got {0}", clearing.getBy().getType());
+  if (clearing && clearing.getCondition())
+    return "expected a branch around what is cleared, got a condition";
   StringRef dialect = op->getName().getDialectNamespace();
   if (dialect == "tensor" || dialect == "cf")
     return "expected structured control flow and no scalars of tiles, got '" +

@@ -63,7 +63,7 @@ static bool isSquare(const GradBlock &block, const GradWork &work) {
   constexpr int64_t mostWork = 3;
   return block.rowsRun && block.sumsKeys && block.sumsValues && block.running == block.owned &&
          !work.hasScore && !work.hasFactor && !work.divides && work.maskWeight <= mostWork &&
-         !(work.isListed && work.isMasked);
+         !(work.isMasked && (work.isListed || work.isRagged));
 }
 
 /// Whether products sum over padding. They do not start with the numbers of rows then
@@ -104,6 +104,9 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     mask += kOtherRegisters;
   if (work.isMasked && work.hasFactor)
     mask += 12;
+  // Where sequences begin and end.
+  if (work.isRagged)
+    mask += isWide ? kOtherRegisters : 16;
   if (work.isMasked && work.gathersScore && !work.heldTiles)
     mask += 20;
   // Positions for a score that nobody keeps, or beside them one more number of each row.
@@ -203,7 +206,7 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
                                                   GradWork work) {
   // Under a mask, sums over padding spill (bench/NOTES.md).
   if (!block.rowsRun || !block.sumsKeys || !block.sumsValues || work.derivesScores ||
-      work.hasFactor || isUneven(machine, block))
+      work.hasFactor || work.isRagged || isUneven(machine, block))
     return std::nullopt;
   // Nobody keeps a score.
   work.heldTiles = 0;
@@ -260,7 +263,7 @@ std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBloc
   // The sum has D in its rows, or in its columns where one warpgroup's rows have it all.
   bool isTransposed = block.headDim > machine.getWarpgroupRows();
   bool fillsFragments = block.headDim % kFragmentRows == 0;
-  if (!block.sumsKeys || !block.sumsValues ||
+  if (!block.sumsKeys || !block.sumsValues || work.isRagged ||
       std::max(block.headDim, block.valueDim) > block.owned || (isTransposed && !fillsFragments))
     return std::nullopt;
   GradWork numbers;

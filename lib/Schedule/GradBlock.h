@@ -64,6 +64,8 @@ struct GradWork {
   /// Whether weights have factors, which both products of a pass over keys take.
   bool hasFactor = false;
   bool isMasked = false;
+  /// Whether rows are those of sequences: threads clear what products would read of the next one.
+  bool isRagged = false;
   /// Whether tiles are those of a list.
   bool isListed = false;
   /// Whether a mask reads tensors, at places that differ within a tile, in which numbers ascend.

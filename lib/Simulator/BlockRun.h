@@ -237,6 +237,7 @@ private:
 
   // Rows that products do not read, Clearing.cpp.
   void markRead(Fiber &fiber, const Instruction &instruction);
+  void readMarks(Fiber &fiber, const Instruction &instruction, const Value &source);
   void clearUnread(Fiber &fiber, const Instruction &instruction);
 
   // Time.

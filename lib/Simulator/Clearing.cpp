@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Simulator/BlockRun.h"
 
 using namespace llvm;
@@ -30,11 +31,9 @@ void BlockRun::markRead(Fiber &fiber, const Instruction &instruction) {
       read.set(i % weights.tile->columns);
 }
 
-/// Each thread of the role has a row of the stage, or every so many.
-void BlockRun::clearUnread(Fiber &fiber, const Instruction &instruction) {
-  const Value &dest = fiber.registers[instruction.in[0]],
-              &source = fiber.registers[instruction.in[1]];
-  int64_t warpgroups = fiber.role->warpgroups, warpgroup = fiber.getRoleWarpgroup();
+/// The threads of a role read what its warps have written.
+void BlockRun::readMarks(Fiber &fiber, const Instruction &instruction, const Value &source) {
+  int64_t warpgroups = fiber.role->warpgroups;
   Access access{
       Access::Kind::ThreadRead,
       {0, program.machine->getWarps(warpgroups), 0, shared.getPlace(source.index).columns},
@@ -47,7 +46,16 @@ void BlockRun::clearUnread(Fiber &fiber, const Instruction &instruction) {
     agents.push_back(agent);
   }
   report(shared.access(source.index, source.stage, std::move(access), agents));
+}
 
+/// Each thread of the role has a row of the stage, or every so many.
+void BlockRun::clearUnread(Fiber &fiber, const Instruction &instruction) {
+  const Value &dest = fiber.registers[instruction.in[0]],
+              &source = fiber.registers[instruction.in[1]];
+  int64_t warpgroups = fiber.role->warpgroups, warpgroup = fiber.getRoleWarpgroup();
+  bool isOfMarks = bool(cast<tile::ClearUnreadOp>(instruction.op).getBy());
+  if (isOfMarks)
+    readMarks(fiber, instruction, source);
   Place &place = shared.getPlace(dest.index);
   int64_t threads = program.machine->warpgroupThreads,
           first = std::min(place.rows, threads * warpgroup);
@@ -60,8 +68,8 @@ void BlockRun::clearUnread(Fiber &fiber, const Instruction &instruction) {
   if (data.empty())
     return;
   for (int64_t row = first; row < end; ++row) {
-    bool isRead = false;
-    for (int64_t other = 0; other < warpgroups; ++other) {
+    bool isRead = !isOfMarks && row < source.lane.i;
+    for (int64_t other = 0; isOfMarks && other < warpgroups; ++other) {
       const BitVector &read = marks[{source.index, other}];
       isRead |= row < int64_t(read.size()) && read.test(row);
     }

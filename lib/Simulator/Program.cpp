@@ -527,8 +527,10 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
     return Error::success();
   }
   if (auto clearing = mlir::dyn_cast<tile::ClearUnreadOp>(op)) {
-    if (!mlir::isa<tile::SharedType>(clearing.getBy().getType()))
-      return makeOpError(&op, "expected marks of what is read, which tile-make-rings makes");
+    bool isOfMarks = clearing.getBy() && mlir::isa<tile::SharedType>(clearing.getBy().getType());
+    if (!(isOfMarks || clearing.getFrom()) || clearing.getCondition())
+      return makeOpError(&op, "expected marks of what is read, or a first row to clear, and no "
+                              "condition, as tile-make-rings makes them");
     addWhole(Code::ClearUnread, &op);
     return Error::success();
   }

@@ -85,7 +85,7 @@ class Plan:
         return self
 
     def __reduce__(self) -> Tuple:
-        return Plan, (self.text, self.given, self.options)
+        return type(self), (self.text, self.given, self.options)
 
     def recorded(self) -> "Plan":
         """The plan of the same attention whose calls return what gradients read too."""
@@ -94,7 +94,7 @@ class Plan:
             problem = dataclasses.replace(self.problem, return_lse=True, return_low=has_low)
             text = dataclasses.replace(self.text, problem=problem)
             is_same = problem == self.problem
-            self._recorded = self if is_same else Plan(text, self.given, self.options)
+            self._recorded = self if is_same else type(self)(text, self.given, self.options)
         return self._recorded
 
     def gradient(self, wanted: Wanted, has_lse_gradient: bool, has_low: bool) -> GradientPlan:

@@ -20,7 +20,7 @@ from . import _arrays, _dynamo, _foreign, _operations, _plan
 from ._given import Given
 from ._library import refuse
 from ._problem import Spec, check_options, check_window
-from ._ragged import RaggedPlan, RaggedText
+from ._ragged import RaggedPlan, RaggedText, Rows
 from ._scan import Scan
 from ._source import Source, Text
 from ._tensors import Tensors, swap
@@ -413,7 +413,9 @@ def varlen_attention(
     return_lse: bool = False,
     options: Optional[Mapping[str, object]] = None,
 ) -> Any:
-    """Attention of sequences of any lengths, which lie one after the other. Without gradients.
+    """Attention of sequences of any lengths, which lie one after the other.
+
+    PyTorch's autograd records calls: q, k and v have gradients, with zeros in rows of no sequence.
 
     Args:
         q: rows of all queries, (T, H, D). float32, float16 or bfloat16 on the CPU, float16 or bfloat16
@@ -446,8 +448,9 @@ def varlen_attention(
         gives 0 and -inf. Rows of no sequence may hold anything, but for those of `out`.
 
     Raises:
-        Error: an argument that does not fit, by its name. Nobody looks at what offsets hold: wrong
-            ones mean other rows, and never an access outside of the tensors.
+        Error: an argument that does not fit, by its name, or one that requires a gradient and is not
+            q, k or v. Nobody looks at what offsets hold: wrong ones mean other rows, and never an
+            access outside of the tensors.
     """
     _check_library(q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
     if alibi_slopes is not None:
@@ -476,4 +479,20 @@ def varlen_attention(
     names = [_arrays.type_name(x.dtype) or "" for x in (cu_seqlens_q, cu_seqlens_k)]
     plan, captured = _find_ragged_plan(spec, names[0], names[1], options)
     given = Given(q, k, v, scale, sink, True, captured)
-    return plan.run_ragged(given, (cu_seqlens_q, cu_seqlens_k), tuple(most.values()), out)
+    rows = Rows(cu_seqlens_q, cu_seqlens_k, (max_seqlen_q, max_seqlen_k))
+    output, lse = _run_ragged(plan, given, rows, out)
+    return (output, lse) if return_lse else output
+
+
+def _run_ragged(plan: RaggedPlan, given: Given, rows: Rows, out: Any) -> Tuple[Any, Any]:
+    """(output, lse), the latter None where nobody wants it."""
+    if _arrays.find_torch() is not None and not _arrays.is_numpy(given.q):
+        from . import _ragged_autograd
+
+        _ragged_autograd.check_others(
+            sink=given.sink, scale=given.scale, captures=given.captured, out=out
+        )
+        if _ragged_autograd.is_recorded(given.q, given.k, given.v):
+            return _ragged_autograd.record(plan, given, rows, out)
+    output, *lse = plan.run_ragged(given, rows, out)
+    return output, lse[0] if lse else None

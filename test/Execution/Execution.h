@@ -8,23 +8,12 @@
 #ifndef ATTN_TEST_EXECUTION_EXECUTION_H
 #define ATTN_TEST_EXECUTION_EXECUTION_H
 
+#include "test/Execution/Sequences.h"
 #include "test/Execution/Sources.h"
 #include "test/Execution/TestDevice.h"
 #include <functional>
 
 namespace attn::test {
-
-/// The extents of a call with sequences.
-struct Sequences {
-  std::vector<int64_t> queryOffsets, keyOffsets;
-  /// Rows of all sequences, and the most of one.
-  int64_t rows, keys, mostRows, mostKeys;
-  int64_t heads = 2, keyHeads = 1;
-  /// The sequence whose keys and values are NaN, if there is one.
-  int64_t poisoned = -1;
-  /// Whether results are unspecified, as sequences overlap.
-  bool isBroken = false;
-};
 
 /// Of f32, and of the logarithms of any type.
 inline constexpr double kF32Bound = 2e-5;

@@ -8,6 +8,7 @@
 #ifndef ATTN_TEST_EXECUTION_GRADEXECUTION_H
 #define ATTN_TEST_EXECUTION_GRADEXECUTION_H
 
+#include "test/Execution/Sequences.h"
 #include "test/Execution/Sources.h"
 #include "test/Execution/TestDevice.h"
 
@@ -24,6 +25,11 @@ public:
   /// gradient of lse is one of the inputs.
   void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
 
+  /// Checks the gradients of sequences against those of each by itself. Rows of no sequence keep
+  /// what they hold. Gradients of sinks and captured tensors are not asked for.
+  void checkRagged(const Variant &variant, const Problem &problem,
+                   const std::vector<Sequences> &sequences);
+
   int numCompiles = 0, numRuns = 0;
 
 private:
@@ -31,11 +37,16 @@ private:
     TestKernel &device;
     CompiledKernel &attention, &gradients;
   };
+  /// What the device makes of a source; null where it may only write kernels down.
+  llvm::Expected<std::unique_ptr<TestKernel>> compile(const std::string &source,
+                                                      const Problem &problem);
   void run(const Variant &variant, const Problem &problem, const Extents &extents,
            const Kernels &kernels);
 
   uint64_t seed;
   Sources sources;
+  /// What the device lowered, and may refer to.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
 } // namespace attn::test

@@ -34,9 +34,11 @@ struct Capture {
   std::string type;
   /// Floats and Buckets: letters of extents, T for kTableSize.
   const char *dims = "";
+  /// Whether its gradient is asked for, if it has one.
+  bool isWanted = true;
 
   /// Whether scores move with it.
-  bool isTrained() const { return kind == Slopes || kind == Bias || kind == Floats; }
+  bool isTrained() const { return isWanted && (kind == Slopes || kind == Bias || kind == Floats); }
 };
 
 /// Buckets are numbers below.

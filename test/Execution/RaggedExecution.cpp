@@ -9,23 +9,10 @@
 #include "lib/Support/Random.h"
 #include "test/Execution/Execution.h"
 #include "gtest/gtest.h"
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace attn::test {
 namespace {
-
-/// s20.
-struct Place {
-  int64_t begin, count;
-};
-
-Place findPlace(const std::vector<int64_t> &offsets, size_t batch, int64_t total, int64_t most) {
-  int64_t begin = std::clamp<int64_t>(offsets[batch], 0, total),
-          end = std::clamp<int64_t>(offsets[batch + 1], begin, total);
-  return {begin, std::min(end - begin, most)};
-}
 
 /// One call: its inputs, and what the device and the reference make of them.
 class RaggedRun {
@@ -39,21 +26,12 @@ public:
       inputs.emplace_back().array = allocate(kind, {rows, heads, columns});
       fillNormal(inputs.back().array, ++seed);
     }
-    for (const std::vector<int64_t> *offsets : {&s.queryOffsets, &s.keyOffsets}) {
-      Array &array = inputs.emplace_back().array;
-      array = allocate(p.wideTable ? ElementKind::I64 : ElementKind::I32, {getSize(*offsets)});
-      for (auto [i, offset] : llvm::enumerate(*offsets))
-        array.set(i, double(offset));
-    }
-    for (int64_t most : {s.mostRows, s.mostKeys})
-      inputs.emplace_back().array = allocate(ElementKind::I8, {most});
-    poisonRows();
-    Extents whole = {s.mostRows, s.mostKeys, countBatches(), s.heads, s.keyHeads};
-    captured = makeInputs(variant, dense(), whole, ++seed);
-    captured.erase(captured.begin(), captured.begin() + 3);
-    for (size_t i = 0; i < variant.captures.size(); ++i)
-      if (variant.captures[i].kind != Capture::Offsets)
-        inputs.push_back(copy(captured[i]));
+    addOffsets(s, p, inputs);
+    for (auto [input, ofKeys] : {std::pair(0, false), {1, true}, {2, true}})
+      poisonOthers(inputs[input].array, findPlaced(s, ofKeys, /*withPoisoned=*/false));
+    Extents whole = {s.mostRows, s.mostKeys, s.countBatches(), s.heads, s.keyHeads};
+    captured = makeCaptured(variant, dense(), whole, ++seed);
+    addCaptured(variant, captured, inputs);
   }
 
   Problem dense() const {
@@ -61,8 +39,6 @@ public:
     problem.isRagged = false;
     return problem;
   }
-
-  int64_t countBatches() const { return getSize(s.queryOffsets) - 1; }
 
   std::vector<Array> allocatePlaced(ElementKind kind, ElementKind lse) const {
     std::vector<Array> results;
@@ -74,38 +50,25 @@ public:
     return results;
   }
 
-  /// Rows of no sequence that is not poisoned keep what they hold.
-  void expectUntouched(std::vector<Array> &results) const {
+  void expectOthersUntouched(std::vector<Array> &results) const {
     std::vector<Array> before = allocatePlaced(results[0].getKind(), ElementKind::F32);
-    std::vector<bool> isPlaced = findPlaced(/*withPoisoned=*/true);
-    for (auto [result, held] : llvm::zip_equal(results, before)) {
-      size_t bytes = s.rows ? result.getByteCount() / s.rows : 0;
-      for (int64_t row = 0; row < s.rows; ++row)
-        if (!isPlaced[row])
-          EXPECT_EQ(std::memcmp(static_cast<char *>(result.data()) + row * bytes,
-                                static_cast<char *>(held.data()) + row * bytes, bytes),
-                    0)
-              << "row " << row << " of no sequence was written";
-    }
+    std::vector<bool> isPlaced = findPlaced(s, /*ofKeys=*/false, /*withPoisoned=*/true);
+    for (auto [result, held] : llvm::zip_equal(results, before))
+      expectUntouched(result, held, isPlaced);
   }
 
   /// The rows of sequences, each computed by itself.
   std::vector<Array> computeEach(CompiledKernel &reference) {
     std::vector<Array> results = allocatePlaced(ElementKind::F64, ElementKind::F64);
-    for (int64_t b = 0; b < countBatches(); ++b) {
-      Place query = findPlace(s.queryOffsets, b, s.rows, s.mostRows),
-            key = findPlace(s.keyOffsets, b, s.keys, s.mostKeys);
+    for (int64_t b = 0; b < s.countBatches(); ++b) {
+      Place query = findPlace(s, b, /*ofKeys=*/false), key = findPlace(s, b, /*ofKeys=*/true);
       if (query.count == 0 || b == s.poisoned)
         continue;
       Extents e = {query.count, key.count, 1, s.heads, s.keyHeads};
       std::vector<Input> alone = makeInputs(variant, dense(), e, 0);
       for (auto [i, place] : {std::pair(0, query), {1, key}, {2, key}})
         gather(inputs[i].array, place, alone[i].array);
-      for (size_t i = 0; i < variant.captures.size(); ++i)
-        if (variant.captures[i].kind == Capture::Lengths)
-          alone[3 + i].array.set(0, captured[i].array.get(b));
-        else if (variant.captures[i].kind != Capture::Offsets)
-          alone[3 + i] = copy(captured[i]);
+      takeCaptured(variant, captured, b, alone);
       std::vector<Array> of = callReference(reference, alone, dense(), e);
       for (auto [result, from] : llvm::zip_equal(results, of))
         scatter(from, query, result);
@@ -113,81 +76,9 @@ public:
     return results;
   }
 
-  /// The rows of all sequences but the poisoned one.
-  Array keepPlaced(Array &result) const {
-    std::vector<bool> isPlaced = findPlaced(/*withPoisoned=*/false);
-    int64_t width = s.rows ? result.size() / s.rows : 0, count = 0;
-    Array kept = allocate(result.getKind(), {llvm::count(isPlaced, true), width});
-    for (int64_t row = 0; row < s.rows; ++row)
-      for (int64_t i = 0; i < width && isPlaced[row]; ++i)
-        kept.set(count++, result.get(row * width + i));
-    return kept;
-  }
-
   std::vector<Input> inputs;
 
 private:
-  static int64_t getSize(const std::vector<int64_t> &offsets) { return int64_t(offsets.size()); }
-
-  static Input copy(Input &from) {
-    Input to;
-    to.isScalar = from.isScalar;
-    to.scalar = from.scalar;
-    if (from.isScalar)
-      return to;
-    to.array = allocate(from.array.getKind(), from.array.getShape());
-    for (int64_t i = 0; i < from.array.size(); ++i)
-      to.array.set(i, from.array.get(i));
-    return to;
-  }
-
-  std::vector<bool> findPlaced(bool withPoisoned) const {
-    std::vector<bool> isPlaced(s.rows);
-    for (int64_t b = 0; b < countBatches(); ++b) {
-      Place place = findPlace(s.queryOffsets, b, s.rows, s.mostRows);
-      for (int64_t row = place.begin; row < place.begin + place.count; ++row)
-        if (withPoisoned || b != s.poisoned)
-          isPlaced[row] = true;
-    }
-    return isPlaced;
-  }
-
-  /// NaN in rows of no sequence, and in the keys and values of the poisoned one.
-  void poisonRows() {
-    for (int i = 0; i < 3; ++i) {
-      const std::vector<int64_t> &offsets = i ? s.keyOffsets : s.queryOffsets;
-      int64_t total = i ? s.keys : s.rows, most = i ? s.mostKeys : s.mostRows;
-      std::vector<bool> isRead(total);
-      for (int64_t b = 0; b < countBatches(); ++b) {
-        Place place = findPlace(offsets, b, total, most);
-        for (int64_t row = place.begin; row < place.begin + place.count; ++row)
-          isRead[row] = isRead[row] || b != s.poisoned;
-      }
-      Array &array = inputs[i].array;
-      int64_t width = total ? array.size() / total : 0;
-      for (int64_t at = 0; at < array.size(); ++at)
-        if (!isRead[at / width])
-          array.set(at, std::nan(""));
-    }
-  }
-
-  /// (rows, H, D) to (1, H, count, D), and back.
-  static void gather(Array &rows, Place place, Array &to) {
-    int64_t heads = rows.getShape()[1], columns = rows.getShape()[2];
-    for (int64_t at = 0; at < to.size(); ++at) {
-      int64_t d = at % columns, m = at / columns % place.count, h = at / columns / place.count;
-      to.set(at, rows.get(((place.begin + m) * heads + h) * columns + d));
-    }
-  }
-  static void scatter(Array &from, Place place, Array &rows) {
-    int64_t heads = rows.getShape()[1],
-            columns = rows.getShape().size() > 2 ? rows.getShape()[2] : 1;
-    for (int64_t at = 0; at < from.size(); ++at) {
-      int64_t d = at % columns, m = at / columns % place.count, h = at / columns / place.count;
-      rows.set(((place.begin + m) * heads + h) * columns + d, from.get(at));
-    }
-  }
-
   const Variant &variant;
   const Problem &p;
   const Sequences &s;
@@ -216,15 +107,16 @@ void Execution::checkRagged(const Variant &variant, const Problem &p,
       ADD_FAILURE() << llvm::toString(std::move(error)) << "\n" << makeSource(variant, p);
       return;
     }
-    run.expectUntouched(results);
+    run.expectOthersUntouched(results);
     if (s.isBroken)
       continue;
     std::vector<Array> expected = run.computeEach(*alone),
                        defined = run.allocatePlaced(ElementKind::F64, ElementKind::F64);
     call(*kernels.reference, run.inputs, defined);
+    std::vector<bool> isPlaced = findPlaced(s, /*ofKeys=*/false, /*withPoisoned=*/false);
     for (size_t i = 0; i < results.size(); ++i) {
-      Array exact = run.keepPlaced(expected[i]), whole = run.keepPlaced(defined[i]),
-            mine = run.keepPlaced(results[i]);
+      Array exact = keepPlaced(expected[i], isPlaced), whole = keepPlaced(defined[i], isPlaced),
+            mine = keepPlaced(results[i], isPlaced);
       Extents e = {s.mostRows, s.mostKeys};
       double bound = i ? kF32Bound
                        : getBound(p, !variant.text.empty(), e) /

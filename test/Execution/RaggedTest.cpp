@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Execution.h"
+#include "test/Execution/GradExecution.h"
 #include "test/Execution/Main.h"
 #include "gtest/gtest.h"
 #include <random>
@@ -154,6 +155,44 @@ TEST(RaggedTest, PackedHeads) {
       if (mask.name != kEndCausal.name)
         Execution().checkRagged(mask, problem, sequences);
     }
+}
+
+TEST(RaggedGradTest, IsEachByItself) {
+  GradExecution execution;
+  std::vector<std::string> types = getOptions().device->getTypes();
+  size_t i = 0;
+  for (const Variant &mask : getMasks()) {
+    Problem problem;
+    problem.isRagged = true;
+    problem.withLse = i % 2;
+    problem.type = types[i % types.size()];
+    std::vector<Sequences> sequences = getSequences();
+    if (mask.name == kEndCausal.name)
+      llvm::erase_if(sequences, [](const Sequences &each) { return each.mostRows == 30; });
+    execution.checkRagged(mask, problem, sequences);
+    ++i;
+  }
+}
+
+TEST(RaggedGradTest, StaysInside) {
+  Problem problem;
+  problem.isRagged = problem.wideTable = true;
+  problem.type = getOptions().device->getTypes().back();
+  GradExecution().checkRagged(kFull, problem, getBroken());
+  GradExecution().checkRagged(kCausal, problem, getBroken());
+}
+
+TEST(RaggedGradTest, HeadDims) {
+  std::vector<Sequences> sequences = {getSequences()[1]};
+  for (auto [d, dv] : {std::pair(128, 128), {256, 256}, {72, 40}, {64, 128}}) {
+    Problem problem;
+    problem.isRagged = true;
+    problem.type = getOptions().device->getTypes().front();
+    problem.d = d;
+    problem.dv = dv;
+    GradExecution().checkRagged(kCausal, problem, sequences);
+    GradExecution().checkRagged(kFull, problem, sequences);
+  }
 }
 
 /// From one sequence to many, with a seed of the run's own.

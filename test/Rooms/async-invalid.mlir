@@ -154,3 +154,12 @@ func.func @late() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = 
   %c0 = arith.constant {tile.delay = 1} 0 : index
   return
 }
+
+// -----
+
+func.func @clear_condition(%n: index, %c: i1) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %s = tile.alloc_shared at 0 : !tile.shared<64x64xf16, swizzle = 128>
+  // expected-error@+1 {{'tile.clear_unread' op in room 6 'async': expected a branch around what is cleared, got a condition}}
+  tile.clear_unread %s from %n if %c : !tile.shared<64x64xf16, swizzle = 128>
+  return
+}

@@ -218,8 +218,8 @@ TEST(RandomProgramTest, IsOrdered) {
     right += outcome == Outcome::Right;
     tooLarge += outcome == Outcome::TooLarge;
   }
-  llvm::outs() << right << " of " << count
-               << " programs right, " << tooLarge << " too large for a block\n";
+  llvm::outs() << right << " of " << count << " programs right, " << tooLarge
+               << " too large for a block\n";
   EXPECT_LE(tooLarge, count / 4);
 }
 
@@ -234,8 +234,7 @@ TEST(RandomProgramTest, DelaysChangeNothing) {
   uint64_t count = readVariable("ATTN_PROGRAMS", 50), loops = 0;
   for (uint64_t i = 0; i < count && !HasFailure(); ++i)
     loops += judgeDelays(seed + i);
-  llvm::outs() << loops << " loops with delays in "
-               << count << " programs\n";
+  llvm::outs() << loops << " loops with delays in " << count << " programs\n";
   EXPECT_GE(loops, count / 4);
 }
 

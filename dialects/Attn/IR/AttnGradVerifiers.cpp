@@ -81,6 +81,12 @@ LogicalResult AttentionGradOp::verify() {
   }
   if (failed(verifyWrt(*this, getWrt(), getDWrt())))
     return failure();
+  // attention_grad_c6: rows of sequences have no d_sink and no d_wrt, which are sums over all rows
+  bool isOfSequences = llvm::any_of(ArrayRef<Value>{getQuery(), getKey()},
+                                    [](Value tensor) { return tensor.getDefiningOp<RaggedOp>(); });
+  if (isOfSequences && (getDSink() || !getDWrt().empty()))
+    return emitOpError("expected no d_sink and no d_wrt beside attn.ragged: write the sequences as "
+                       "documents (#attn.document) of one batch, which have them");
   return verifySameExtents(*this, {{"query", getQuery(), "BHMD"},
                                    {"key", getKey(), "BGND"},
                                    {"value", getValue(), "BGNV"},

@@ -50,10 +50,11 @@ def Attn_PagedOp : Attn_Op<"paged", [Pure]> {
 def Attn_RaggedOp : Attn_Op<"ragged", [Pure]> {
   let summary = "sequences of any lengths, which lie one after the other, as a batch";
   let description = [{
-    With `rows` (T, H, D), `offsets` (B + 1) and `M = up_to`, the result is (B, H, M, D):
+    With `rows` (T, H, D), or (T, H) for a log-sum-exp, `offsets` (B + 1) and `M = up_to`, the result is (B, H, M, D),
+    or (B, H, M):
 
     ```
-    result[b, h, m, :] = rows[begin(b) + m, h, :]   for m < rows(b)
+    result[b, h, m, ...] = rows[begin(b) + m, h, ...]   for m < rows(b)
     ```
 
     Sequence `b` begins at `offsets[b]` and ends where the next one begins; s20 says `begin` and `rows` for any
@@ -66,10 +67,10 @@ def Attn_RaggedOp : Attn_Op<"ragged", [Pure]> {
     ```
   }];
   let arguments = (ins
-    Arg<AnyRankedTensor, "(T, H, D), the rows of all sequences">:$rows,
+    Arg<AnyRankedTensor, "(T, H, D) or (T, H), the rows of all sequences">:$rows,
     Arg<AnyRankedTensor, "(B + 1), where each sequence begins, and where the last one ends">:$offsets,
     Arg<Index, "M, the most rows of a sequence">:$up_to);
-  let results = (outs Res<AnyRankedTensor, "(B, H, M, D)">:$result);
+  let results = (outs Res<AnyRankedTensor, "(B, H, M, D) or (B, H, M)">:$result);
   let assemblyFormat = [{
     $rows `[` $offsets `]` `up_to` $up_to attr-dict `:` type($rows) `,` type($offsets) `->` type($result)
   }];

@@ -90,22 +90,25 @@ LogicalResult RaggedOp::verify() {
   auto rows = cast<RankedTensorType>(getRows().getType()),
        offsets = cast<RankedTensorType>(getOffsets().getType()),
        result = cast<RankedTensorType>(getType());
-  // ragged_c1: rows (T, H, D) and result (B, H, M, D) have rank 3 and 4
-  if (failed(checkRank(*this, "rows", rows, 3, "(T, H, D)")) ||
-      failed(checkRank(*this, "result", result, 4, "(B, H, M, D)")))
+  // ragged_c1: rows and result are (T, H, D) and (B, H, M, D), or (T, H) and (B, H, M)
+  if (rows.getRank() != 2 && rows.getRank() != 3)
+    return emitOpError("expected rows of rank 2 or 3, got ") << rows;
+  if (failed(checkRank(*this, "result", result, rows.getRank() + 1, "(B, H, M, ...)")))
     return failure();
   if (failed(checkOffsets(*this, offsets, result.getDimSize(0))))
     return failure();
   // ragged_c2: H and D of the result are those of the rows, as are its elements, f16, bf16 or f32
+  bool hasColumns = rows.getRank() == 3;
   if (failed(checkElement(*this, "rows", rows, isStorageFloat, "f16, bf16 or f32")) ||
       failed(checkExtent(*this, "H", "rows", rows.getDimSize(1), "result", result.getDimSize(1))) ||
-      failed(checkExtent(*this, "D", "rows", rows.getDimSize(2), "result", result.getDimSize(3))))
+      (hasColumns &&
+       failed(checkExtent(*this, "D", "rows", rows.getDimSize(2), "result", result.getDimSize(3)))))
     return failure();
   if (rows.getElementType() != result.getElementType())
     return emitOpError("expected rows and result of one element type, got ")
            << rows << " and " << result;
   // ragged_c3: D is a compile-time constant above zero, and M is not one
-  if (rows.isDynamicDim(2) || rows.getDimSize(2) == 0)
+  if (hasColumns && (rows.isDynamicDim(2) || rows.getDimSize(2) == 0))
     return emitOpError("expected a static D above 0, got ") << rows;
   if (!result.isDynamicDim(2))
     return emitOpError("expected M of the result to be dynamic, got ") << result;

@@ -40,8 +40,19 @@ LogicalResult MarkReadOp::verify() {
 }
 
 LogicalResult ClearUnreadOp::verify() {
-  auto marks = dyn_cast<SharedType>(getBy().getType());
   auto shared = dyn_cast<SharedType>(getValues().getType());
+  // clear_unread_c4: it is said by a lhs or marks, or from which row, which is a row of 16 bits
+  if (bool(getBy()) == bool(getFrom()))
+    return emitOpError("expected what is read, or a first row to clear, got ")
+           << (getBy() ? "both" : "neither");
+  if (getFrom()) {
+    Type element = shared ? shared.getElementType() : getElementTypeOrSelf(getValues().getType());
+    if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() != 16)
+      return emitOpError("expected rows of 16-bit elements from a first row on, got ")
+             << getValues().getType();
+    return verifyClearedResult();
+  }
+  auto marks = dyn_cast<SharedType>(getBy().getType());
   // clear_unread_c1: marks clear one stage of at most 256 rows of 16-bit elements, unconditionally
   if (marks) {
     if (!shared || shared.getStages() != 1 || shared.getElementBytes() != 2 ||
@@ -58,7 +69,12 @@ LogicalResult ClearUnreadOp::verify() {
   if (weights.getRank() != 2 || weights.getDimSize(1) != rows)
     return emitOpError("expected a column for each row of ")
            << getValues().getType() << ", got " << weights;
+  return verifyClearedResult();
+}
+
+LogicalResult ClearUnreadOp::verifyClearedResult() {
   // clear_unread_c3: a register tile makes one of its type, a shared tile none
+  auto shared = dyn_cast<SharedType>(getValues().getType());
   if (shared ? bool(getResult()) : !getResult() || getResult().getType() != getValues().getType())
     return emitOpError("expected a result of the type of a register tile, and none of a shared "
                        "one, got values of ")
@@ -68,8 +84,8 @@ LogicalResult ClearUnreadOp::verify() {
 
 void ClearUnreadOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
-  if (isa<SharedType>(getBy().getType()))
-    effects.emplace_back(MemoryEffects::Read::get(), &getByMutable());
+  if (getBy() && isa<SharedType>(getBy().getType()))
+    effects.emplace_back(MemoryEffects::Read::get(), &*getByMutable().begin());
   if (!isa<SharedType>(getValues().getType()))
     return;
   effects.emplace_back(MemoryEffects::Read::get(), &getValuesMutable());

@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Matrix products multiply everything, also 0 by NaN. Where no row of a block gives a weight to a
-// key, the key's value may be anything: it is made zeros before the product reads it.
+// key, the key's value may be anything: it is made zeros before the product reads it. So are rows
+// after the end of a sequence, before any product reads them: `from` says where they begin, in all
+// three rooms, and nothing is marked.
 //
 //   room 4   %w = tile.clear_unread %v by %p if %c       tiles, before the product
 //   room 5   tile.clear_unread %place by %p if %c        in place
@@ -46,11 +48,12 @@ def Tile_MarkReadOp : Tile_Op<"mark_read"> {
 }
 
 def Tile_ClearUnreadOp : Tile_Op<"clear_unread",
-    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "makes zeros of values that a product multiplies by nothing but zeros";
   let description = [{
     Row n of `values` becomes zeros if column n of the lhs is zero in every row. `by` is the lhs, or
-    in room 6 the marks that `tile.mark_read` made of it. The rows of a register tile become rows of
+    in room 6 the marks that `tile.mark_read` made of it. Or rows become zeros from row `from` on,
+    for all products that follow. The rows of a register tile become rows of
     `result`. The rows of a shared tile are overwritten by the threads of the role, and a product
     sees the zeros after `tile.fence async_shared` and a barrier. Where `condition` is false nothing
     happens.
@@ -60,18 +63,23 @@ def Tile_ClearUnreadOp : Tile_Op<"clear_unread",
         : tensor<112x64xbf16>, tensor<128x112xbf16> -> tensor<112x64xbf16>
     tile.clear_unread %stage by %marks
         : !tile.shared<112x64xbf16, swizzle = 128>, !tile.shared<8x8xi32, swizzle = 32>
+    tile.clear_unread %stage from %count : !tile.shared<112x64xbf16, swizzle = 128>
     ```
   }];
   let arguments = (ins
     Arg<Tile_Operand, "rhs of a product">:$values,
-    Arg<Tile_Operand, "its lhs, or the marks">:$by,
+    Arg<Optional<Tile_Operand>, "its lhs, or the marks">:$by,
+    Arg<Optional<Index>, "the first row to clear">:$from,
     Arg<Optional<I1>, "whether rows may be unread at all">:$condition);
   let results = (outs Res<Optional<Tile_Tile>, "the values, if they are no shared tile">:$result);
   let assemblyFormat = [{
-    $values `by` $by (`if` $condition^)? attr-dict
-    `:` qualified(type($values)) `,` qualified(type($by)) (`->` qualified(type($result))^)?
+    $values (`by` $by^)? (`from` $from^)? (`if` $condition^)? attr-dict
+    `:` qualified(type($values)) (`,` qualified(type($by))^)? (`->` qualified(type($result))^)?
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::LogicalResult verifyClearedResult();
+  }];
 }
 
 #endif // TILE_CLEAR_OPS_TD

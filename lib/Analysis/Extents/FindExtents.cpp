@@ -388,7 +388,7 @@ void Finder::joinOffsets(unsigned batches, mlir::Value offsets) {
 void Finder::visit(RaggedOp op) {
   Groups rows = getGroups(op.getRows()), view = getGroups(op);
   join(view[1], rows[1]);
-  join(view[3], rows[2]);
+  join(Groups(drop_begin(view, 3)), Groups(drop_begin(rows, 2)));
   joinOffsets(view[0], op.getOffsets());
   // s20: the same offsets are of as many rows.
   join(totals.try_emplace(op.getOffsets(), rows[0]).first->second, rows[0]);
@@ -397,18 +397,19 @@ void Finder::visit(RaggedOp op) {
   Extent least = makeExtent(view[2]);
   least.append({{TermKind::Constant, 1}, {TermKind::Min, 0}});
   require(RuleKind::AtLeast, makeExtent(rows[0]), std::move(least), Letter::T);
-  bool isQuery = llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
+  bool isOfQueries = llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
     auto scored = dyn_cast<ScoredOpInterface>(user);
-    return scored && scored.getQuery() == op.getResult();
+    return scored && scored.getKey() != op.getResult() && scored.getValue() != op.getResult();
   });
-  setLetters(findArgument(op.getRows()),
-             {Letter::T, isQuery ? Letter::H : Letter::Hkv, isValue(op) ? Letter::Dv : Letter::D});
+  const Letter letters[] = {Letter::T, isOfQueries ? Letter::H : Letter::Hkv,
+                            isValue(op) ? Letter::Dv : Letter::D};
+  setLetters(findArgument(op.getRows()), ArrayRef(letters).take_front(rows.size()));
   // The most rows have the letter of the size that they are.
   auto dim = op.getUpTo().getDefiningOp<mlir::tensor::DimOp>();
   ExtentDims *dims = dim ? findArgument(dim.getSource()) : findArgument(op.getUpTo());
   size_t index = dim ? dim.getConstantIndex().value_or(-1) : 0;
   if (dims && index < dims->size() && (*dims)[index].letter == Letter::None)
-    (*dims)[index].letter = isQuery ? Letter::M : Letter::N;
+    (*dims)[index].letter = isOfQueries ? Letter::M : Letter::N;
 }
 
 void Finder::visit(PlaceOp op) {
@@ -509,9 +510,12 @@ void Finder::visit(mlir::func::ReturnOp op) {
     for (auto [dim, group] : zip(dims, Groups(getGroups(value))))
       join(dim.group, group);
     if (auto place = value.getDefiningOp<PlaceOp>()) {
-      setLetters(&dims, {Letter::T, Letter::H, Letter::Dv});
-      setLetters(&dims, {Letter::T, Letter::H});
       value = place.getSource();
+      auto gradient = value.getDefiningOp<AttentionGradOp>();
+      bool isOfKeys = gradient && value != gradient.getDQuery();
+      setLetters(&dims, {Letter::T, isOfKeys ? Letter::Hkv : Letter::H,
+                         gradient && value != gradient.getDValue() ? Letter::D : Letter::Dv});
+      setLetters(&dims, {Letter::T, Letter::H});
     }
     auto attention = value.getDefiningOp<AttentionOp>();
     if (attention && value == attention.getOutput())

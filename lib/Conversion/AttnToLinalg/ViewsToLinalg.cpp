@@ -25,7 +25,7 @@ using OFRs = SmallVector<OpFoldResult>;
 
 template <typename View> static OFRs emitSizes(Reference &b, View view) {
   OFRs sizes;
-  for (int64_t dim = 0; dim < 4; ++dim)
+  for (int64_t dim = 0; dim < view.getType().getRank(); ++dim)
     sizes.push_back(emitSize(b, b.getLoc(), view, dim));
   return sizes;
 }
@@ -62,18 +62,21 @@ static Value definePaged(Reference &b, PagedOp op) {
 /// s20.
 static Value defineRagged(Reference &b, RaggedOp op) {
   constexpr int64_t B = 0, H = 1, M = 2, D = 3;
-  return b.loop(
-      {}, b.filled(emitSizes(b, op), emitUndefined(b, op.getType())), {{B, H, M, D}},
-      SmallVector<It>(4, It::parallel), [&](Reference &r, ValueRange args) -> Value {
-        Sequence sequence = emitSequence(r, r.getLoc(), op, r.index(B));
-        Value isRow =
-            arith::CmpIOp::create(r, arith::CmpIPredicate::slt, r.index(M), sequence.rows);
-        Value row = arith::AddIOp::create(r, sequence.begin, r.index(M));
-        Value first = arith::ConstantIndexOp::create(r, 0);
-        Value element = tensor::ExtractOp::create(
-            r, op.getRows(), ValueRange{r.select(isRow, row, first), r.index(H), r.index(D)});
-        return r.select(isRow, element, args[0]);
-      });
+  int64_t rank = op.getType().getRank();
+  return b.loop({}, b.filled(emitSizes(b, op), emitUndefined(b, op.getType())),
+                {llvm::to_vector(llvm::seq<int64_t>(rank))}, SmallVector<It>(rank, It::parallel),
+                [&](Reference &r, ValueRange args) -> Value {
+                  Sequence sequence = emitSequence(r, r.getLoc(), op, r.index(B));
+                  Value isRow = arith::CmpIOp::create(r, arith::CmpIPredicate::slt, r.index(M),
+                                                      sequence.rows);
+                  Value row = arith::AddIOp::create(r, sequence.begin, r.index(M));
+                  Value first = arith::ConstantIndexOp::create(r, 0);
+                  SmallVector<Value> at = {r.select(isRow, row, first), r.index(H)};
+                  if (rank > D)
+                    at.push_back(r.index(D));
+                  Value element = tensor::ExtractOp::create(r, op.getRows(), at);
+                  return r.select(isRow, element, args[0]);
+                });
 }
 
 /// s21: sequence by sequence.

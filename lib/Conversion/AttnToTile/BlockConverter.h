@@ -45,6 +45,10 @@ struct QuerySum {
   bool isAdded;
 };
 
+/// Where rows of a slice lie, past which others may lie.
+enum class Lie { InOrder, InPages, InSequences };
+Lie getLie(const ArgumentSlice &slice);
+
 /// Converts the body of one grid into the body of `kernel`. It knows loops, slices and scalars; a
 /// recipe (Recipes.h) says what an op of attention becomes, and works with its members.
 class BlockConverter {

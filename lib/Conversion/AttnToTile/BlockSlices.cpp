@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -59,6 +60,19 @@ LogicalResult BlockConverter::convertDim(tensor::DimOp op) {
 const ArgumentSlice *BlockConverter::findSlice(Value value) const {
   auto it = slices.find(value);
   return it == slices.end() ? nullptr : &it->second;
+}
+
+Lie attn::getLie(const ArgumentSlice &slice) {
+  auto argument = dyn_cast<BlockArgument>(slice.memref);
+  auto kernel =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  if (!kernel)
+    return Lie::InOrder;
+  unsigned number = argument.getArgNumber();
+  if (kernel.getArgAttr(number, plan::PlanDialect::kPagedAttrName))
+    return Lie::InPages;
+  return kernel.getArgAttr(number, plan::PlanDialect::kRaggedAttrName) ? Lie::InSequences
+                                                                       : Lie::InOrder;
 }
 
 const RowNumbers *BlockConverter::findRowNumbers(Value memref) const {

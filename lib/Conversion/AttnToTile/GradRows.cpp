@@ -39,6 +39,16 @@ static Value emitRoundedUp(TileBuilder &b, Value negLse2) {
   return arith::SelectOp::create(b, isLarge, more, negLse2);
 }
 
+/// After the end of a sequence are rows of the next one: numbers with which they add nothing.
+static void dropOtherRows(TileBuilder &b, Value count, MutableArrayRef<Value> numbers) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(numbers.front().getType()).getShape();
+  auto positions = RankedTensorType::get(shape, b.getIndexType());
+  Value row = tile::CoordOp::create(b, positions, 0, arith::ConstantIndexOp::create(b, 0));
+  Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, b.splat(count, shape));
+  for (auto [i, number] : llvm::enumerate(numbers))
+    number = arith::SelectOp::create(b, exists, number, b.constant(i == 0 ? kLowest : 0.0, shape));
+}
+
 LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   TileBuilder &b = block.builder;
   if (!isa<scf::ForallOp>(op->getParentOp()))
@@ -77,6 +87,8 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   SmallVector<Value> results = {negLse2, delta};
   if (low)
     results.push_back(arith::NegFOp::create(b, b.load(*low, rowShape)));
+  if (getLie(*output) == Lie::InSequences)
+    dropOtherRows(b, output->sizes.front(), results);
   block.mapping.map(op->getResults(), ValueRange(results));
   return success();
 }

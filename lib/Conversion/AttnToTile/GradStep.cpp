@@ -153,7 +153,14 @@ template <typename OpT> Value GradStep<OpT>::load(TypedValue<ShapedType> operand
     return {};
   }
   (runs ? runningSize : fixedSize) = slice->sizes.front();
-  return b.load(*slice, {shape.getDimSize(runs ? 1 : 0), operand.getType().getDimSize(1)});
+  Value tile = b.load(*slice, {shape.getDimSize(runs ? 1 : 0), operand.getType().getDimSize(1)});
+  // After the end of a sequence are rows of the next one.
+  if (!runs || !isShort || getLie(*slice) != Lie::InSequences)
+    return tile;
+  Value whole = arith::ConstantIndexOp::create(b, shape.getDimSize(1));
+  Value ends = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, runningSize, whole);
+  return tile::ClearUnreadOp::create(b, tile.getType(), tile, /*by=*/Value(), runningSize, ends)
+      .getResult();
 }
 
 template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand, bool isNegated) {
@@ -457,7 +464,8 @@ template <typename OpT> Value GradStep<OpT>::clearDropped(Value keys, Value grad
     Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
     clears = arith::XOrIOp::create(b, block.lookup(op, keepsAll), yes);
   }
-  return tile::ClearUnreadOp::create(b, keys.getType(), keys, gradients, clears).getResult();
+  return tile::ClearUnreadOp::create(b, keys.getType(), keys, gradients, /*from=*/Value(), clears)
+      .getResult();
 }
 
 template <typename OpT> Value GradStep<OpT>::loadFactorKeys(int64_t columns) {

@@ -66,24 +66,6 @@ static int64_t getTileKeys(BlockConverter &block, OnlineAttentionOp op) {
 }
 
 namespace {
-/// Where rows of a slice lie, past which others may lie.
-enum class Lie { InOrder, InPages, InSequences };
-} // namespace
-
-static Lie getLie(const ArgumentSlice &slice) {
-  auto argument = dyn_cast<BlockArgument>(slice.memref);
-  auto kernel =
-      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
-  if (!kernel)
-    return Lie::InOrder;
-  unsigned number = argument.getArgNumber();
-  if (kernel.getArgAttr(number, plan::PlanDialect::kPagedAttrName))
-    return Lie::InPages;
-  return kernel.getArgAttr(number, plan::PlanDialect::kRaggedAttrName) ? Lie::InSequences
-                                                                       : Lie::InOrder;
-}
-
-namespace {
 struct RowWeights {
   Value weights, factor;
 };
@@ -389,7 +371,8 @@ Value StepRecipe::clearUnread(Value v, Value weights) {
     Value isOblong = emitIsOblong(block, query, keys);
     clears = clears ? arith::AndIOp::create(b, clears, isOblong).getResult() : isOblong;
   }
-  return tile::ClearUnreadOp::create(b, v.getType(), v, weights, clears).getResult();
+  return tile::ClearUnreadOp::create(b, v.getType(), v, weights, /*from=*/Value(), clears)
+      .getResult();
 }
 
 /// Whether a sum is what a row begins with: no factor changes it, but for one that is NaN, and then

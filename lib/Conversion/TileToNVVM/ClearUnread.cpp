@@ -92,8 +92,11 @@ public:
       : b(builder), loc(op.getLoc()), type(cast<SharedType>(op.getValues().getType())),
         stage(stage), marks(marks), warps(warps) {}
 
-  void emit(Value row) {
-    Value isUnread = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, emitMark(row), c(0));
+  /// From row `from` on, or where there is none, by the marks.
+  void emit(Value row, Value from) {
+    Value isUnread =
+        from ? LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::uge, row, from)
+             : LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, emitMark(row), c(0));
     auto branch = scf::IfOp::create(b, loc, isUnread, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
@@ -162,15 +165,19 @@ struct ClearUnreadPattern : TilePattern<ClearUnreadOp> {
   using TilePattern::TilePattern;
   LogicalResult matchAndRewrite(ClearUnreadOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    if (!isa<SharedType>(op.getBy().getType()))
+    if (op.getBy() && !isa<SharedType>(op.getBy().getType()))
       return op.emitOpError("expected marks of what is read, got ") << op.getBy().getType();
+    if (op.getCondition())
+      return op.emitOpError("expected no condition, which tile-make-rings makes a branch of");
     Location loc = op.getLoc();
+    Value marks = op.getBy() ? adaptor.getBy().front() : Value(), from;
+    if (op.getFrom())
+      from = toI32(rewriter, loc, adaptor.getFrom().front());
     int64_t warpgroups = op->getParentOfType<SpecializeOp>() ? getRole(op).warpgroups
                                                              : context.getKernel(op).warpgroups;
     int64_t threads = context.getKernel(op).machine->warpgroupThreads * warpgroups,
             rows = cast<SharedType>(op.getValues().getType()).getNumRows();
-    Clearing clearing(rewriter, op, adaptor.getValues().front(), adaptor.getBy().front(),
-                      threads / kLanes);
+    Clearing clearing(rewriter, op, adaptor.getValues().front(), marks, threads / kLanes);
     Value thread = context.getRoleThread(rewriter, op);
     for (int64_t first = 0; first < rows; first += threads) {
       Value row = LLVM::AddOp::create(rewriter, loc, thread, i32(rewriter, loc, first));
@@ -181,7 +188,7 @@ struct ClearUnreadPattern : TilePattern<ClearUnreadOp> {
         rewriter.setInsertionPointToStart(
             scf::IfOp::create(rewriter, loc, exists, /*withElseRegion=*/false).thenBlock());
       }
-      clearing.emit(row);
+      clearing.emit(row, from);
     }
     rewriter.eraseOp(op);
     return success();

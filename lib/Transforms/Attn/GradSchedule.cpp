@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/GradSchedule.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "lib/Analysis/MaskTiles/Cells.h"
 #include "lib/Schedule/GradBlock.h"
 #include "lib/Transforms/Attn/GradSteps.h"
@@ -92,6 +93,7 @@ static GradWork measureAll(ScoredOpInterface op) {
   Region *grad = findGrad(op);
   work.derivesScores = derivesScores(grad);
   work.isLong = regions.isLong;
+  work.isRagged = findRagged(op.getQuery()) || findRagged(op.getKey());
   work.keptScores = grad ? countKeptScores(op.getScore(), *grad) : 0;
   // A score may be kept for its derivative, and what both compute takes registers beside it; a
   // factor until both products have it.

@@ -75,37 +75,66 @@ static FailureOr<Value> boundRows(OpBuilder &builder, Operation *op, tensor::Ext
   return count.getResult();
 }
 
-/// Lets the keys of a tile end where their sequence does, and a tile without rows have none.
-static void boundKeys(OpBuilder &builder, Location loc, tensor::ExtractSliceOp slice, Value rows) {
+/// Lets what runs past a tile end where its sequence does, that of `view` or null, and a tile that
+/// owns nothing have none of it.
+static void boundRunning(OpBuilder &builder, Location loc, tensor::ExtractSliceOp slice,
+                         RaggedOp view, Value owned) {
   builder.setInsertionPoint(slice);
-  Value keys = getValueOrCreateConstantIndexOp(builder, loc, slice.getMixedSizes()[2]);
-  if (RaggedOp view = findRagged(slice))
-    keys = emitSequence(builder, loc, view, slice.getMixedOffsets()[0]).rows;
+  Value running = getValueOrCreateConstantIndexOp(builder, loc, slice.getMixedSizes()[2]);
+  if (view)
+    running = emitSequence(builder, loc, view, slice.getMixedOffsets()[0]).rows;
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  if (rows) {
-    Value has = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rows, zero);
-    keys = arith::SelectOp::create(builder, loc, has, keys, zero);
+  if (owned) {
+    Value has = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, owned, zero);
+    running = arith::SelectOp::create(builder, loc, has, running, zero);
   }
-  slice->setOperand(slice.getIndexOfDynamicSize(2), keys);
+  slice->setOperand(slice.getIndexOfDynamicSize(2), running);
+}
+
+namespace {
+/// The operand whose rows or keys a tile owns, and those that run past it, which end together.
+struct TileParts {
+  Value owned;
+  SmallVector<Value, 5> running;
+};
+} // namespace
+
+static TileParts getParts(Operation *tile) {
+  if (auto rows = dyn_cast<RowDeltaOp>(tile))
+    return {rows.getOutput(), {}};
+  if (auto keys = dyn_cast<AttentionGradKeyValueOp>(tile)) {
+    TileParts parts = {keys.getKey(),
+                       {keys.getQuery(), keys.getDOutput(), keys.getNegLse2(), keys.getDelta()}};
+    if (Value low = keys.getNegLow2())
+      parts.running.push_back(low);
+    return parts;
+  }
+  auto scored = cast<ScoredOpInterface>(tile);
+  return {scored.getQuery(), {scored.getKey(), scored.getValue()}};
 }
 
 /// What a sequence does not have is in no tile: a device reads nothing there, and blocks of rows
 /// that are not there do nothing.
-static LogicalResult boundSequences(OpBuilder &builder, AttentionOp tile) {
-  Value rows;
-  if (tensor::ExtractSliceOp slice = findSlice(tile.getQuery())) {
+static LogicalResult boundSequences(OpBuilder &builder, Operation *tile) {
+  TileParts parts = getParts(tile);
+  Value owned;
+  if (tensor::ExtractSliceOp slice = findSlice(parts.owned)) {
     FailureOr<Value> count = boundRows(builder, tile, slice);
     if (failed(count))
       return failure();
-    rows = *count;
+    owned = *count;
   }
-  for (Value running : {tile.getKey(), tile.getValue()}) {
-    auto slice = running.getDefiningOp<tensor::ExtractSliceOp>();
-    if (!rows && !findRagged(running))
+  for (Value running : parts.running) {
+    // Numbers of rows are scratch of grids before, and end with their queries.
+    RaggedOp view = findRagged(running);
+    if (!view)
+      view = findRagged(parts.running.front());
+    if (!owned && !view)
       continue;
+    auto slice = running.getDefiningOp<tensor::ExtractSliceOp>();
     if (!slice || !slice.isDynamicSize(2))
-      return tile.emitOpError("expected keys of a dynamic number beside rows of sequences");
-    boundKeys(builder, tile.getLoc(), slice, rows);
+      return tile->emitOpError("expected rows and keys of a dynamic number beside sequences");
+    boundRunning(builder, tile->getLoc(), slice, view, owned);
   }
   return success();
 }
@@ -141,8 +170,7 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
   if (failed(tiled))
     return failure();
   for (Operation *tile : tiled->tiledOps)
-    if (auto attention = dyn_cast<AttentionOp>(tile);
-        attention && failed(boundSequences(rewriter, attention)))
+    if (failed(boundSequences(rewriter, tile)))
       return failure();
   rewriter.setInsertionPointAfter(tiled->loops.front());
   SmallVector<Value> replacements;

@@ -30,10 +30,10 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-/// A slice of a view: rows from `row` on, of one batch and key head.
+/// Where a slice of a view begins: rows from `row` on, of one batch and head, or of heads from one
+/// on.
 struct Rows {
-  OpFoldResult batch, head;
-  Value row;
+  OpFoldResult batch, head, row;
 };
 } // namespace
 
@@ -74,8 +74,9 @@ static Value emitRun(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &rows, V
 static Value emitPagedTile(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &rows,
                            OpFoldResult count, int64_t tileSize, RankedTensorType type) {
   int64_t run = std::gcd(paged.getPageSize(), tileSize);
+  Value first = emitValue(b, rows.row);
   if (getConstantIntValue(count) == run || (tileSize > 1 && run == tileSize))
-    return emitRun(b, paged, rows, rows.row, count);
+    return emitRun(b, paged, rows, first, count);
   // A block has memory for whole tiles.
   OpFoldResult columns = b.getIndexAttr(type.getDimSize(1)), zero = b.getIndexAttr(0),
                one = b.getIndexAttr(1),
@@ -88,8 +89,7 @@ static Value emitPagedTile(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &r
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(copy.getBody());
     Value at = copy.getInductionVar();
-    Value part =
-        emitRun(b, paged, rows, arith::AddIOp::create(b, rows.row, at), b.getIndexAttr(run));
+    Value part = emitRun(b, paged, rows, arith::AddIOp::create(b, first, at), b.getIndexAttr(run));
     Value tile = tensor::InsertSliceOp::create(
         b, part, copy.getRegionIterArgs()[0], ArrayRef<OpFoldResult>{at, zero},
         ArrayRef<OpFoldResult>{b.getIndexAttr(run), columns}, ArrayRef<OpFoldResult>{one, one});
@@ -100,20 +100,24 @@ static Value emitPagedTile(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &r
                                         ArrayRef<OpFoldResult>{one, one});
 }
 
-/// Rows of a sequence: (count, D).
+/// Rows of a sequence: (count, D), or (count).
 static Value emitRaggedTile(ImplicitLocOpBuilder &b, RaggedOp ragged, const Rows &rows,
                             OpFoldResult count) {
   Sequence sequence = emitSequence(b, b.getLoc(), ragged, rows.batch);
   OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
-  SmallVector<OpFoldResult> offsets = {b.createOrFold<arith::AddIOp>(sequence.begin, rows.row),
-                                       rows.head, zero},
-                            sizes = {count, one,
-                                     tensor::getMixedSize(b, b.getLoc(), ragged.getRows(), 2)},
-                            strides(3, one);
+  SmallVector<OpFoldResult> offsets = {
+      b.createOrFold<arith::AddIOp>(sequence.begin, emitValue(b, rows.row)), rows.head};
+  SmallVector<OpFoldResult> sizes = {count, one};
   auto all = cast<RankedTensorType>(ragged.getRows().getType());
+  if (all.getRank() == 3) {
+    offsets.push_back(zero);
+    sizes.push_back(tensor::getMixedSize(b, b.getLoc(), ragged.getRows(), 2));
+  }
+  SmallVector<OpFoldResult> strides(sizes.size(), one);
   auto whole = tensor::ExtractSliceOp::inferResultType(all, sizes);
-  auto type =
-      RankedTensorType::get({whole.getDimSize(0), whole.getDimSize(2)}, all.getElementType());
+  SmallVector<int64_t> shape(whole.getShape());
+  shape.erase(shape.begin() + 1);
+  auto type = RankedTensorType::get(shape, all.getElementType());
   return tensor::ExtractSliceOp::create(b, type, ragged.getRows(), offsets, sizes, strides);
 }
 
@@ -140,28 +144,46 @@ static void replaceSizes(tensor::ExtractSliceOp slice) {
     }
 }
 
-/// Lets the users of a slice of a view, which is at `rows`, read the tensor that it shows.
+/// Where a slice of what begins at `from` begins: its dimensions are the last ones of the view.
+template <typename View> static Rows findRows(View view, tensor::ExtractSliceOp slice, Rows from) {
+  ImplicitLocOpBuilder b(slice.getLoc(), slice);
+  SmallVector<OpFoldResult> offsets = slice.getMixedOffsets();
+  OpFoldResult *const starts[] = {&from.batch, &from.head, &from.row};
+  for (size_t dropped = view.getType().getRank() - offsets.size(), dim = dropped; dim < 3; ++dim) {
+    OpFoldResult &start = *starts[dim], offset = offsets[dim - dropped];
+    if (isConstantIntValue(start, 0))
+      start = offset;
+    else if (!isConstantIntValue(offset, 0))
+      start = b.createOrFold<arith::AddIOp>(emitValue(b, start), emitValue(b, offset));
+  }
+  return from;
+}
+
+/// Lets the users of a slice of a view, or of a slice that begins at `from`, read the tensor that
+/// the view shows.
 template <typename View>
-static LogicalResult readView(View view, tensor::ExtractSliceOp slice, const Rows &rows) {
+static LogicalResult readView(View view, tensor::ExtractSliceOp slice, const Rows &from) {
+  if (!slice.hasUnitStride())
+    return slice.emitOpError("expected a slice of rows of a view, with strides of 1");
+  Rows rows = findRows(view, slice, from);
   replaceSizes(slice);
   SmallVector<tensor::ExtractSliceOp> parts;
   for (Operation *user : slice->getUsers())
     if (auto part = dyn_cast<tensor::ExtractSliceOp>(user))
       parts.push_back(part);
-  for (tensor::ExtractSliceOp part : parts) {
-    if (!part.hasUnitStride() || part.getType().getRank() != 2)
-      return part.emitOpError("expected a slice of rows of a view");
-    ImplicitLocOpBuilder b(part.getLoc(), part);
-    Value row = arith::AddIOp::create(b, rows.row, emitValue(b, part.getMixedOffsets()[0]));
-    if (failed(readView(view, part, {rows.batch, rows.head, row})))
+  for (tensor::ExtractSliceOp part : parts)
+    if (failed(readView(view, part, rows)))
       return failure();
-  }
   if (slice->use_empty()) {
     slice.erase();
     return success();
   }
+  // Without batch and head.
+  int64_t rank = view.getType().getRank() - 2;
+  if (slice.getType().getRank() != rank)
+    return slice.emitOpError("expected a slice of rows of one head of a view");
   ImplicitLocOpBuilder b(slice.getLoc(), slice);
-  OpFoldResult count = slice.getMixedSizes()[slice.getSourceType().getRank() - 2];
+  OpFoldResult count = slice.getMixedSizes()[slice.getSourceType().getRank() - rank];
   Value tile;
   if constexpr (std::is_same_v<View, PagedOp>)
     tile = emitPagedTile(b, view, rows, count, getTileSize(slice), slice.getType());
@@ -184,12 +206,11 @@ template <typename View> static LogicalResult readView(View view) {
       continue;
     }
     auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
-    if (!slice || !slice.hasUnitStride() || slice.getType().getRank() != 2)
+    if (!slice)
       return view.emitOpError("expected sizes and slices of rows of one head as its users, got '")
              << user->getName() << "'";
-    SmallVector<OpFoldResult> offsets = slice.getMixedOffsets();
-    ImplicitLocOpBuilder b(slice.getLoc(), slice);
-    if (failed(readView(view, slice, {offsets[0], offsets[1], emitValue(b, offsets[2])})))
+    OpFoldResult zero = OpBuilder(view.getContext()).getIndexAttr(0);
+    if (failed(readView(view, slice, {zero, zero, zero})))
       return failure();
   }
   view.erase();

@@ -29,12 +29,23 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// The op that makes zeros of the rhs where the lhs has none but zeros.
 static ClearUnreadOp getClearing(MmaOp product) {
-  return product.getRhs().getDefiningOp<ClearUnreadOp>();
+  auto clearing = product.getRhs().getDefiningOp<ClearUnreadOp>();
+  return clearing && clearing.getBy() ? clearing : ClearUnreadOp();
+}
+
+/// The op that makes zeros of the rhs from a row on, before that one.
+static ClearUnreadOp getRowClearing(MmaOp product) {
+  ClearUnreadOp after = getClearing(product);
+  auto clearing = (after ? after.getValues() : product.getRhs()).getDefiningOp<ClearUnreadOp>();
+  return clearing && clearing.getFrom() ? clearing : ClearUnreadOp();
 }
 
 static LoadOp getRhsLoad(MmaOp product) {
-  ClearUnreadOp clearing = getClearing(product);
+  ClearUnreadOp clearing = getRowClearing(product);
+  if (!clearing)
+    clearing = getClearing(product);
   return (clearing ? clearing.getValues() : product.getRhs()).getDefiningOp<LoadOp>();
 }
 
@@ -82,7 +93,8 @@ static LogicalResult followLoops(Value acc, Chain &chain) {
       break;
     unsigned index = use.getOperandNumber() - loop.getNumControlOperands();
     MmaOp product = findProduct(loop, index), like = chain.products.front();
-    if (!product || getRhsLoad(product).getSource() != getRhsLoad(like).getSource())
+    if (!product || getRhsLoad(product).getSource() != getRhsLoad(like).getSource() ||
+        bool(getRowClearing(product)) != bool(getRowClearing(like)))
       return failure();
     chain.products.push_back(product);
     chain.loops.push_back(loop);
@@ -136,24 +148,30 @@ static void clearAlike(Chain &chain) {
     }
     Value values = product.getRhs();
     product.getRhsMutable().assign(ClearUnreadOp::create(builder, loc, values.getType(), values,
-                                                         product.getLhs(), emitTruth(false))
+                                                         product.getLhs(), /*from=*/Value(),
+                                                         emitTruth(false))
                                        .getResult());
   }
 }
 
 /// Makes the product one turn late, with what only it needs.
 static void delay(MmaOp product) {
-  ClearUnreadOp clearing = getClearing(product);
-  LoadOp load = getRhsLoad(product);
-  // Others read the tile in time.
-  if (!load->hasOneUse()) {
-    Value all = load;
-    load = cast<LoadOp>(OpBuilder(load).clone(*load));
-    (clearing ? clearing.getOperation() : product.getOperation())->replaceUsesOfWith(all, load);
+  SmallVector<Operation *, 4> ops = {product};
+  for (Operation *maker :
+       {getClearing(product).getOperation(), getRowClearing(product).getOperation(),
+        getRhsLoad(product).getOperation()}) {
+    if (!maker)
+      continue;
+    // Others read the tile in time.
+    if (!maker->hasOneUse()) {
+      Operation *own = OpBuilder(maker).clone(*maker);
+      ops.back()->replaceUsesOfWith(maker->getResult(0), own->getResult(0));
+      maker = own;
+    }
+    ops.push_back(maker);
   }
-  for (Operation *op : {product.getOperation(), clearing.getOperation(), load.getOperation()})
-    if (op)
-      setDelay(op, 1);
+  for (Operation *op : ops)
+    setDelay(op, 1);
 }
 
 namespace {

@@ -548,7 +548,7 @@ Value RingMaker::getMarks(RoleAttr role) {
 /// Marks have a bit for each column, and threads clear 16 bits at a time.
 LogicalResult RingMaker::checkClearings(func::FuncOp kernel) {
   WalkResult walk = kernel.walk([](ClearUnreadOp op) -> WalkResult {
-    auto by = dyn_cast<RankedTensorType>(op.getBy().getType());
+    auto by = op.getBy() ? dyn_cast<RankedTensorType>(op.getBy().getType()) : RankedTensorType();
     if (!by || !getKernelRole(op))
       return WalkResult::advance();
     auto values = dyn_cast<SharedType>(op.getValues().getType());
@@ -573,9 +573,13 @@ void RingMaker::clear(ClearUnreadOp op) {
   auto branch = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  create<MarkReadOp>(role, op.getBy(), getMarks(role));
-  meet(role);
-  create<ClearUnreadOp>(role, Type(), op.getValues(), getMarks(role), Value());
+  Value marks;
+  if (op.getBy()) {
+    marks = getMarks(role);
+    create<MarkReadOp>(role, op.getBy(), marks);
+    meet(role);
+  }
+  create<ClearUnreadOp>(role, Type(), op.getValues(), marks, op.getFrom(), Value());
   create<FenceOp>(role, FenceKind::AsyncShared);
   meet(role);
   clearings.push_back(op);

@@ -315,7 +315,8 @@ struct PersistBlocksPass : KernelPass<attn::tile::impl::PersistBlocksPassBase<Pe
       for (Attribute factor : cast<ArrayAttr>(factors))
         if (auto extent = dyn_cast<ExtentAttr>(factor))
           if (Type type = kernel.getArgumentTypes()[extent.getArgument()]; !isa<MemRefType>(type))
-            return kernel.emitOpError("expected extents of memrefs for blocks that are to stay, got ")
+            return kernel.emitOpError(
+                       "expected extents of memrefs for blocks that are to stay, got ")
                    << extent << " of " << type;
     if (attribute.getCluster())
       return kernel.emitOpError("expected no cluster of blocks that are to stay, got ")

@@ -238,29 +238,54 @@ private:
   SmallVector<std::pair<Value, SmallVector<Block *, 1>>> stored;
 };
 
-/// A product of whose rhs what it does not read is to become zeros.
+/// A product of whose rhs what it does not read, or what is after a row, is to become zeros.
 struct Clearing {
   MmaOp product;
-  Value weights, condition;
+  Value weights, from, condition;
 };
 
 struct PromoteOperandsPass
     : KernelPass<attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass>, Room::Tile,
                  within(Room::Placed)> {
+  /// Rows from one on, before the first product that reads each place.
+  static LogicalResult removeClearing(ClearUnreadOp op, SmallVectorImpl<Clearing> &clearings) {
+    SmallVector<MmaOp> products;
+    for (OpOperand &use : op->getUses()) {
+      auto product = dyn_cast<MmaOp>(use.getOwner());
+      if (!product || use.getOperandNumber() != 1 || product->getBlock() != op->getBlock())
+        return op.emitOpError("expected products in its block that have it as their rhs, got '")
+               << use.getOwner()->getName() << "'";
+      products.push_back(product);
+    }
+    llvm::sort(products, [](MmaOp a, MmaOp b) { return a->isBeforeInBlock(b); });
+    for (MmaOp product : products) {
+      clearings.push_back({product, Value(), op.getFrom(), op.getCondition()});
+      product.getRhsMutable().assign(op.getValues());
+    }
+    op.erase();
+    return success();
+  }
+
   /// Products read the tiles themselves; what clears them comes back when they have their places.
   static FailureOr<SmallVector<Clearing>> removeClearings(func::FuncOp kernel) {
     SmallVector<Clearing> clearings;
-    SmallVector<ClearUnreadOp> ops;
-    kernel.walk([&](ClearUnreadOp op) { ops.push_back(op); });
-    for (ClearUnreadOp op : ops) {
+    // Ops that clear by weights may read what others have cleared from a row on.
+    SmallVector<ClearUnreadOp> byWeights, byRow;
+    kernel.walk([&](ClearUnreadOp op) { (op.getBy() ? byWeights : byRow).push_back(op); });
+    for (ClearUnreadOp op : byWeights) {
       MmaOp product = op->hasOneUse() ? dyn_cast<MmaOp>(*op->user_begin()) : MmaOp();
       if (!product || product.getRhs() != op.getResult() || product.getLhs() != op.getBy())
         return op.emitOpError("expected one product of its values with its lhs to follow");
-      clearings.push_back({product, op.getBy(), op.getCondition()});
+      clearings.push_back({product, op.getBy(), Value(), op.getCondition()});
       product.getRhsMutable().assign(op.getValues());
       op.erase();
     }
-    return clearings;
+    SmallVector<Clearing> all;
+    for (ClearUnreadOp op : byRow)
+      if (failed(removeClearing(op, all)))
+        return failure();
+    llvm::append_range(all, clearings);
+    return all;
   }
 
   LogicalResult transformKernel(func::FuncOp kernel) override {
@@ -309,10 +334,14 @@ struct PromoteOperandsPass
     });
     if (columns.wasInterrupted())
       return failure();
+    llvm::SmallDenseSet<std::pair<Value, Value>> cleared;
     for (Clearing &clearing : *clearings) {
+      Value place = clearing.product.getRhs();
+      if (clearing.from && !cleared.insert({place, clearing.from}).second)
+        continue;
       OpBuilder builder(clearing.product);
-      ClearUnreadOp::create(builder, clearing.product.getLoc(), Type(), clearing.product.getRhs(),
-                            clearing.weights, clearing.condition);
+      ClearUnreadOp::create(builder, clearing.product.getLoc(), Type(), place, clearing.weights,
+                            clearing.from, clearing.condition);
     }
     for (LoadOp load : llvm::SetVector<LoadOp>(llvm::from_range, llvm::make_first_range(loads)))
       if (load->use_empty())

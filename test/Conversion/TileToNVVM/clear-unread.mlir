@@ -33,3 +33,18 @@ func.func @clear_unread() attributes {tile.kernel = #tile.kernel<warpgroups = 2,
   tile.clear_unread %values by %marks : !values, !marks
   return
 }
+
+// From a row on, nobody is asked.
+// CHECK-LABEL: llvm.func @clear_from
+func.func @clear_from(%n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  %values = tile.alloc_shared : !values
+  // CHECK-NOT: llvm.load
+  // CHECK: llvm.icmp "ult"
+  // CHECK: llvm.cond_br
+  // CHECK: llvm.icmp "uge"
+  // CHECK: llvm.cond_br
+  // CHECK-COUNT-8: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+  // CHECK-NOT: llvm.store
+  tile.clear_unread %values from %n : !values
+  return
+}

@@ -153,3 +153,15 @@ func.func @attention_c20_keys(%q: !t, %k: tensor<?x?x4x16xbf16>, %l: !row) {
   %d = attn.attention_grad %q, %k, %q, %q, %l, %q : !t, tensor<?x?x4x16xbf16>, !t, !t, !row, !t -> d_value(tensor<?x?x8x16xbf16>)
   return
 }
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+!row = tensor<?x?x?xf32>
+// Sums over all rows would have those that are not there.
+func.func @attention_grad_c6(%rows: tensor<?x?x16xbf16>, %offsets: tensor<?xi32>, %m: index, %k: !t, %l: !row, %sink: tensor<4xf32>) {
+  %q = attn.ragged %rows[%offsets] up_to %m : tensor<?x?x16xbf16>, tensor<?xi32> -> !t
+  // expected-error@+1 {{expected no d_sink and no d_wrt beside attn.ragged: write the sequences as documents (#attn.document) of one batch, which have them}}
+  %d = attn.attention_grad %q, %k, %k, %q, %l, %q sink(%sink : tensor<4xf32>) : !t, !t, !t, !t, !row, !t -> d_sink(tensor<4xf32>)
+  return
+}

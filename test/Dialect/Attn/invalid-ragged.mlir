@@ -40,16 +40,16 @@ func.func @offsets_c1_place(%o: tensor<2x2x?x64xf32>, %offsets: tensor<4xi32>, %
 
 // -----
 
-func.func @ragged_c1(%rows: tensor<?x128xbf16>, %offsets: tensor<?xi32>, %m: index) {
-  // expected-error@+1 {{expected rows of rank 3 (T, H, D), got rank 2}}
-  %q = attn.ragged %rows[%offsets] up_to %m : tensor<?x128xbf16>, tensor<?xi32> -> tensor<?x?x?x128xbf16>
+func.func @ragged_c1(%rows: tensor<?xbf16>, %offsets: tensor<?xi32>, %m: index) {
+  // expected-error@+1 {{expected rows of rank 2 or 3, got}}
+  %q = attn.ragged %rows[%offsets] up_to %m : tensor<?xbf16>, tensor<?xi32> -> tensor<?x?x?x128xbf16>
   return
 }
 
 // -----
 
 func.func @ragged_c1_result(%rows: tensor<?x?x128xbf16>, %offsets: tensor<?xi32>, %m: index) {
-  // expected-error@+1 {{expected result of rank 4 (B, H, M, D), got rank 3}}
+  // expected-error@+1 {{expected result of rank 4 (B, H, M, ...), got rank 3}}
   %q = attn.ragged %rows[%offsets] up_to %m : tensor<?x?x128xbf16>, tensor<?xi32> -> tensor<?x?x128xbf16>
   return
 }

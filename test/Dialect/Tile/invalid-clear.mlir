@@ -45,3 +45,27 @@ func.func @clear_unread_c3(%v: tensor<96x64xbf16>, %p: tensor<128x96xbf16>) {
   tile.clear_unread %v by %p : tensor<96x64xbf16>, tensor<128x96xbf16>
   return
 }
+
+// -----
+
+func.func @clear_unread_c4(%v: tensor<96x64xbf16>, %p: tensor<128x96xbf16>, %n: index) {
+  // expected-error@+1 {{expected what is read, or a first row to clear, got both}}
+  %0 = tile.clear_unread %v by %p from %n : tensor<96x64xbf16>, tensor<128x96xbf16> -> tensor<96x64xbf16>
+  return
+}
+
+// -----
+
+func.func @clear_unread_c4_neither(%v: tensor<96x64xbf16>) {
+  // expected-error@+1 {{expected what is read, or a first row to clear, got neither}}
+  %0 = tile.clear_unread %v : tensor<96x64xbf16> -> tensor<96x64xbf16>
+  return
+}
+
+// -----
+
+func.func @clear_unread_c4_element(%v: !tile.shared<96x32xf32, swizzle = 128>, %n: index) {
+  // expected-error@+1 {{expected rows of 16-bit elements from a first row on, got '!tile.shared<96x32xf32, swizzle = 128>'}}
+  tile.clear_unread %v from %n : !tile.shared<96x32xf32, swizzle = 128>
+  return
+}

@@ -67,3 +67,46 @@ func.func @steps(%q: !q, %k: !q, %v: !q, %o: memref<?x64xf32, strided<[?, 1]>>, 
   tile.store %sum to %o[%c0, %c0] : !acc, memref<?x64xf32, strided<[?, 1]>>
   return
 }
+
+// What ends early is cleared from there on, for all products that read it, before the first one. Nobody marks anything.
+// PLACED-LABEL: func.func @ends
+// PLACED: scf.for
+// PLACED:   tile.copy %{{.*}} to %[[PLACE:[a-z0-9]+]]
+// PLACED:   tile.clear_unread %[[PLACE]] from %[[ROWS:.*]] if %[[ENDS:.*]] : !tile.shared<64x64xbf16, swizzle = 128>
+// PLACED:   tile.mma %{{.*}}, %[[PLACE]] {transpose_rhs}
+// PLACED-NOT: tile.clear_unread
+// PLACED:   tile.mma %{{.*}}, %[[PLACE]], %{{.*}}
+
+// ASYNC-LABEL: func.func @ends
+// ASYNC: scf.for
+// ASYNC:   tile.barrier_wait %{{.*}} {tile.role = "consumer"}
+// ASYNC:   %[[STAGE:.*]] = tile.stage
+// ASYNC:   scf.if
+// ASYNC-NEXT: tile.clear_unread %[[STAGE]] from %{{.*}} {tile.role = "consumer"}
+// ASYNC-NEXT: tile.fence async_shared {tile.role = "consumer"}
+// ASYNC-NEXT: arith.constant
+// ASYNC-NEXT: tile.named_barrier sync %{{.*}} threads 128 {tile.role = "consumer"}
+// ASYNC-NOT: tile.mark_read
+// ASYNC:   tile.mma_async %{{.*}}, %[[STAGE]] {tile.role = "consumer", transpose_rhs}
+// ASYNC:   tile.mma_async %{{.*}}, %[[STAGE]], %{{.*}} {tile.role = "consumer"}
+func.func @ends(%q: !q, %k: !q, %o: memref<?x64xf32, strided<[?, 1]>>, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  %none = tile.broadcast %zero : f32 -> !acc
+  %qt = tile.load %q[%c0, %c0] : !q -> tensor<64x64xbf16>
+  %sum = scf.for %i = %c0 to %n step %c64 iter_args(%acc = %none) -> !acc {
+    %rest = arith.subi %n, %i : index
+    %rows = arith.minsi %rest, %c64 : index
+    %ends = arith.cmpi slt, %rows, %c64 : index
+    %all = tile.load %k[%i, %c0] : !q -> tensor<64x64xbf16>
+    %ki = tile.clear_unread %all from %rows if %ends : tensor<64x64xbf16> -> tensor<64x64xbf16>
+    %si = tile.mma %qt, %ki {transpose_rhs} : tensor<64x64xbf16>, tensor<64x64xbf16> -> !acc
+    %pi = arith.truncf %si : !acc to tensor<64x64xbf16>
+    %next = tile.mma %pi, %ki, %acc : tensor<64x64xbf16>, tensor<64x64xbf16>, !acc -> !acc
+    scf.yield %next : !acc
+  }
+  tile.store %sum to %o[%c0, %c0] : !acc, memref<?x64xf32, strided<[?, 1]>>
+  return
+}
