@@ -195,34 +195,66 @@ TEST(RaggedGradTest, HeadDims) {
   }
 }
 
-/// From one sequence to many, with a seed of the run's own.
-TEST(RandomRaggedTest, IsEachByItself) {
-  bool isOnCPU = getOptions().device->getColumnMultiple() == 1;
-  uint64_t seed = getOptions().pagedSeed ? *getOptions().pagedSeed : std::random_device()();
-  SCOPED_TRACE("--paged-seed=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  auto draw = [&](int64_t most) { return int64_t(random() % uint64_t(most + 1)); };
-  std::vector<Sequences> sequences;
-  for (int64_t batches : {1, 3, 17, isOnCPU ? 4096 : 40}) {
-    int64_t longest = batches > 17 ? 3 : 90;
-    std::vector<int64_t> rows, keys;
-    for (int64_t b = 0; b < batches; ++b) {
-      rows.push_back(draw(4) ? draw(longest) : 0);
-      keys.push_back(draw(4) ? draw(longest) : 0);
-    }
-    Sequences s = {sumUp(rows, draw(5)), sumUp(keys, draw(5)), 0, 0, longest, longest};
-    s.rows = s.queryOffsets.back() + 1 + draw(9);
-    s.keys = s.keyOffsets.back() + 1 + draw(9);
-    s.poisoned = draw(batches);
-    sequences.push_back(std::move(s));
+/// From one sequence to many, drawn with a seed of the run's own.
+class RandomRagged : public testing::Test {
+protected:
+  int64_t draw(int64_t most) { return int64_t(random() % uint64_t(most + 1)); }
+  Sequences drawSequences(int64_t batches);
+  Problem drawProblem(bool withLse);
+  Variant drawMask() {
+    std::vector<Variant> masks = getMasks();
+    return masks[random() % masks.size()];
   }
-  std::vector<Variant> masks = getMasks();
-  for (int i = 0; i < 2; ++i) {
-    Problem problem;
-    problem.isRagged = true;
-    problem.withLse = i;
-    problem.type = getOptions().device->getTypes()[random() % 2];
-    Execution(seed).checkRagged(masks[random() % masks.size()], problem, sequences);
+
+  uint64_t seed = getOptions().pagedSeed ? *getOptions().pagedSeed : std::random_device()();
+  std::mt19937_64 random{seed};
+  testing::ScopedTrace trace{__FILE__, __LINE__, "--paged-seed=" + std::to_string(seed)};
+};
+
+Sequences RandomRagged::drawSequences(int64_t batches) {
+  int64_t longest = batches > 17 ? 3 : 90;
+  std::vector<int64_t> rows, keys;
+  for (int64_t b = 0; b < batches; ++b) {
+    rows.push_back(draw(4) ? draw(longest) : 0);
+    keys.push_back(draw(4) ? draw(longest) : 0);
+  }
+  Sequences s = {sumUp(rows, draw(5)), sumUp(keys, draw(5)), 0, 0, longest, longest};
+  s.rows = s.queryOffsets.back() + 1 + draw(9);
+  s.keys = s.keyOffsets.back() + 1 + draw(9);
+  s.poisoned = draw(batches);
+  return s;
+}
+
+Problem RandomRagged::drawProblem(bool withLse) {
+  Problem problem;
+  problem.isRagged = true;
+  problem.withLse = withLse;
+  problem.type = getOptions().device->getTypes()[random() % 2];
+  return problem;
+}
+
+using RandomRaggedTest = RandomRagged;
+TEST_F(RandomRaggedTest, IsEachByItself) {
+  bool isOnCPU = getOptions().device->getColumnMultiple() == 1;
+  std::vector<Sequences> sequences;
+  for (int64_t batches : {1, 3, 17, isOnCPU ? 4096 : 40})
+    sequences.push_back(drawSequences(batches));
+  for (bool withLse : {false, true}) {
+    Problem problem = drawProblem(withLse);
+    Execution(seed).checkRagged(drawMask(), problem, sequences);
+  }
+}
+
+using RandomRaggedGradTest = RandomRagged;
+TEST_F(RandomRaggedGradTest, IsEachByItself) {
+  std::vector<Sequences> sequences;
+  for (int64_t batches : {1, 3, 17})
+    sequences.push_back(drawSequences(batches));
+  for (bool withLse : {false, true}) {
+    Problem problem = drawProblem(withLse);
+    problem.d = draw(1) ? 64 : 128;
+    problem.dv = draw(1) ? 64 : 128;
+    GradExecution(seed).checkRagged(drawMask(), problem, sequences);
   }
 }
 

@@ -48,7 +48,8 @@ GRADIENTS = "gradients "
 WINDOW = 50
 # Keys and values lie in pages of so many keys, and pages in one of these orders; without one it is NHD.
 PAGED = re.compile(r"page=(\d+)(?: order=(\w+))? ?")
-# Query, keys and values are rows of sequences, of which the first has M rows and N keys.
+# Query, keys and values are rows of sequences, of which the first has M rows and N keys. Before GRADIENTS: the function is that of
+# the gradients, and takes output and lse.
 RAGGED = "ragged "
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
@@ -119,8 +120,12 @@ SAMPLED: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("constant", 128, f"{RAGGED}way=long", (3, 1, 1, 140, 140)),
     ("full", 128, f"{RAGGED}splits=2", (3, 2, 2, 65, 200)),
     ("constant", 128, f"{RAGGED}pack=8", (3, 8, 2, 6, 200)),
+    ("full", 64, RAGGED + GRADIENTS, (3, 2, 1, 70, 150)),
+    ("causal", 64, RAGGED + GRADIENTS, (3, 2, 2, 140, 130)),
+    ("causal", 128, RAGGED + GRADIENTS, (3, 2, 1, 100, 100)),
+    ("full", 256, RAGGED + GRADIENTS, (3, 1, 1, 40, 70)),
 ]
-NUM_SAMPLED = 6
+NUM_SAMPLED = 8
 
 # Masks of captured integers, which the device computes in 32 bits. The first number is as large as there are, the second not.
 INT64 = np.array([2**63 - 1, 9], np.int64)
@@ -192,7 +197,7 @@ def get_order(schedule: str) -> str:
 
 
 def has_gradients(schedule: str) -> bool:
-    return schedule.startswith(GRADIENTS)
+    return schedule.startswith(GRADIENTS) or schedule.startswith(RAGGED + GRADIENTS)
 
 
 def make_name(mask: str, d: int, schedule: str) -> str:
@@ -236,6 +241,28 @@ def put_in_sequences(source: str, d: int) -> str:
     return source.replace(f"  return %o : {t}", f"{place}  return %p : {rows}")
 
 
+def make_sequence_gradients(mask: str, d: int) -> str:
+    """The gradients of rows of sequences. Arguments: query, keys, values, offsets, the most rows, d_output, output and lse."""
+    t, rows, offsets, size = f"tensor<?x?x?x{d}xbf16>", f"tensor<?x?x{d}xbf16>", "tensor<?xi32>", "tensor<?xi8>"
+    of = {"q": "q", "k": "k", "v": "k", "g": "q", "o": "q", "l": "q"}
+    types = {x: (rows, t) if x != "l" else ("tensor<?x?xf32>", "tensor<?x?x?xf32>") for x in of}
+    given = [f"%rows_{x}: {types[x][0]}" for x in "qkv"] + [f"%at_{x}: {offsets}" for x in "qk"] + [f"%most_{x}: {size}" for x in "qk"]
+    given += [f"%rows_{x}: {types[x][0]}" for x in "gol"]
+    text = "  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : index\n"
+    for x in "qk":
+        text += f"  %size_{x} = tensor.dim %most_{x}, %zero : {size}\n"
+    for x, y in of.items():
+        text += f"  %{x} = attn.ragged %rows_{x}[%at_{y}] up_to %size_{y} : {types[x][0]}, {offsets} -> {types[x][1]}\n"
+    variants = "variants [#attn.causal<bottom_right>]" if mask == "causal" else ""
+    text += f"  %dq, %dk, %dv = attn.attention_grad %q, %k, %v, %o, %l, %g {variants} : {t}, {t}, {t}, {t}, {types['l'][1]}, {t}"
+    text += f" -> d_query({t}) d_key({t}) d_value({t})\n"
+    for x in "qkv":
+        text += f"  %t{x} = tensor.dim %rows_{x}, %zero : {rows}\n  %h{x} = tensor.dim %rows_{x}, %one : {rows}\n"
+        text += f"  %e{x} = tensor.empty(%t{x}, %h{x}) : {rows}\n"
+        text += f"  %p{x} = attn.place %d{x}[%at_{of[x]}] into %e{x} : {t}, {offsets} -> {rows}\n"
+    return f"func.func @gradient({', '.join(given)}) -> ({rows}, {rows}, {rows}) {{\n{text}  return %pq, %pk, %pv : {rows}, {rows}, {rows}\n}}\n"
+
+
 def make_source(mask: str, d: int) -> str:
     if mask == "padding":
         t = f"tensor<?x?x?x{d}xbf16>"
@@ -265,12 +292,15 @@ def emit(bin_: Path, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, A
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel")
         passes = revisions.list_passes(path, PAGED.sub("", schedule.replace(GRADIENTS, "").replace(RAGGED, "")))
-        source = make_source(mask, d)
-        if is_ragged(schedule):
-            source = put_in_sequences(source, d)
+        appends = has_gradients(schedule) and not is_ragged(schedule)
+        if is_ragged(schedule) and has_gradients(schedule):
+            source = make_sequence_gradients(mask, d)
+        else:
+            source = make_source(mask, d)
+            source = put_in_sequences(source, d) if is_ragged(schedule) else source
         if page := get_page(schedule):
             source = put_in_pages(source, d, page)
-        command = [str(bin_ / "attn-opt"), "-", *(["--attn-append-gradients"] if has_gradients(schedule) else []), *passes]
+        command = [str(bin_ / "attn-opt"), "-", *(["--attn-append-gradients"] if appends else []), *passes]
         subprocess.run(command, input=source, text=True, check=True)
         return Path(f"{path}.ptx").read_text(), json.loads(Path(f"{path}.json").read_text())
 
@@ -410,6 +440,15 @@ def compute_gradients(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, d_
     return [output, d_scores @ k, *of_heads]
 
 
+def compute_lse(mask: str, q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Of full and causal attention; -inf for rows without a key."""
+    q, k = (from_bf16(x).astype(np.float64) for x in (q, k))
+    (_, h, m, d), (_, hkv, n, _) = q.shape, k.shape
+    keep = np.tri(m, n, n - m, dtype=bool) if mask == "causal" else np.ones((m, n), bool)
+    scores = np.where(keep, q @ k.repeat(h // hkv, axis=1).swapaxes(2, 3) / math.sqrt(d), -np.inf)
+    return np.logaddexp.reduce(scores, axis=3)
+
+
 def make_pools(count: int, page: int, heads: int, d: int, order: str) -> List[np.ndarray]:
     """Two pools of pages (count, page, heads, d) that hold NaN: rows of a head apart, together, or beside the other pool's."""
     if order == "content":
@@ -439,12 +478,44 @@ def scatter(k: np.ndarray, v: np.ndarray, page: int, order: str, kept: List[Tupl
     return pools, places
 
 
+def make_offsets(m: int, n: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Of three sequences, of which the second has no rows."""
+    first = 3
+    rows, keys = np.array([0, m, 0, m // 3 + 1]), np.array([0, n, 37, n // 2])
+    return first + np.cumsum(rows).astype(np.int32), first + np.cumsum(keys).astype(np.int32)
+
+
+def make_sequences_to_differentiate(mask: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
+    """The same sequences, with d_output, output and lse. Keys without rows have gradients of 0."""
+    _, h, hkv, m, n = shape
+    at_q, at_k = make_offsets(m, n)
+    empty = lambda at, heads: np.full((at[-1] + 5, heads, d), 0x7FFF, np.uint16)
+    tensors = [empty(at_q, h), empty(at_k, hkv), empty(at_k, hkv), empty(at_q, h)]
+    output, lse = empty(at_q, h), np.full((at_q[-1] + 5, h), np.nan, np.float32)
+    exact = [np.full(x.shape, np.nan) for x in tensors[:3]]
+    places = at_q, at_k, at_k, at_q
+    for b in range(3):
+        for x, at in zip(tensors, places):
+            x[at[b] : at[b + 1]] = to_bf16(rng.standard_normal((at[b + 1] - at[b], *x.shape[1:])).astype(np.float32))
+        if at_q[b] == at_q[b + 1]:
+            for x in exact[1:]:
+                x[at_k[b] : at_k[b + 1]] = 0
+            continue
+        alone = [x[at[b] : at[b + 1]].swapaxes(0, 1)[None] for x, at in zip(tensors, places)]
+        of, *gradients = compute_gradients(mask, *alone)
+        output[at_q[b] : at_q[b + 1]] = to_bf16(of[0].swapaxes(0, 1).astype(np.float32))
+        lse[at_q[b] : at_q[b + 1]] = compute_lse(mask, *alone[:2])[0].T
+        for x, at, gradient in zip(exact, places, gradients):
+            x[at[b] : at[b + 1]] = gradient[0].swapaxes(0, 1)
+    *operands, d_output = tensors
+    inputs = [*operands, at_q, at_k, np.zeros(m, np.int8), np.zeros(n, np.int8), d_output, output, lse]
+    return inputs, [np.full(x.shape, 0x7FFF, np.uint16) for x in operands], exact
+
+
 def make_sequences(mask: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
     """Rows of three sequences, the second with keys of NaN and without rows. NaN lies around, where results stay as they are."""
     _, h, hkv, m, n = shape
-    first = 3
-    rows, keys = np.array([0, m, 0, m // 3 + 1]), np.array([0, n, 37, n // 2])
-    at_q, at_k = (first + np.cumsum(x).astype(np.int32) for x in (rows, keys))
+    at_q, at_k = make_offsets(m, n)
     empty = lambda at, heads: np.full((at[-1] + 5, heads, d), 0x7FFF, np.uint16)
     q, k, v, output = empty(at_q, h), empty(at_k, hkv), empty(at_k, hkv), empty(at_q, h)
     captured = make_captured(mask, rng, 3, h, n)
@@ -468,7 +539,8 @@ def find_kept(mask: str, captured: List[np.ndarray], batches: int, keys: int) ->
 def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
     """The arguments of a function, its results, of which nothing is known, and what they ought to be."""
     if is_ragged(schedule):
-        return make_sequences(mask, shape, d, rng)
+        make = make_sequences_to_differentiate if has_gradients(schedule) else make_sequences
+        return make(mask, shape, d, rng)
     b, h, hkv, m, n = shape
     make = lambda heads, length: to_bf16(rng.standard_normal((b, heads, length, d)).astype(np.float32))
     unknown = lambda tensor: np.full(tensor.shape, 0x7FFF, np.uint16)
