@@ -528,9 +528,9 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
   }
   if (auto clearing = mlir::dyn_cast<tile::ClearUnreadOp>(op)) {
     bool isOfMarks = clearing.getBy() && mlir::isa<tile::SharedType>(clearing.getBy().getType());
-    if (!(isOfMarks || clearing.getFrom()) || clearing.getCondition())
-      return makeOpError(&op, "expected marks of what is read, or a first row to clear, and no "
-                              "condition, as tile-make-rings makes them");
+    if (!(isOfMarks || clearing.getFrom()) || clearing.getCondition() || clearing.getResult())
+      return makeOpError(&op, "expected a shared tile, marks of what is read or a first row to "
+                              "clear, and no condition, as tile-make-rings makes them");
     addWhole(Code::ClearUnread, &op);
     return Error::success();
   }

@@ -42,7 +42,9 @@ std::optional<ArgumentSize> attn::findArgumentSize(Value value, int64_t dim) {
     dim = dim == 1 ? 1 : 2;
   }
   auto argument = dyn_cast_if_present<BlockArgument>(value);
-  if (!argument)
+  auto type = argument ? dyn_cast<RankedTensorType>(argument.getType()) : RankedTensorType();
+  // Upstream verifies no dimension that tensor.dim asks for.
+  if (!type || dim < 0 || dim >= type.getRank())
     return std::nullopt;
   return ArgumentSize{argument, dim, multiplier};
 }

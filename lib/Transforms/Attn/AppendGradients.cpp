@@ -84,6 +84,9 @@ static LogicalResult checkExtents(AttentionOp op, ArrayRef<Value> wrt) {
 
 static FailureOr<AttentionGradOp> emitGradient(OpBuilder &builder, AttentionOp op,
                                                Value outputGradient, Value lseGradient) {
+  if (op.getSink() && op.getSink().getType().getRank() != 1)
+    return op.emitOpError("expected a sink of (H) where its gradient is wanted, got ")
+           << op.getSink().getType();
   SmallVector<Value> wrt = findReadFloats(op);
   if (failed(checkExtents(op, wrt)))
     return failure();

@@ -43,3 +43,18 @@ func.func @into_argument(%r: !r, %k: !t, %v: !t, %a: tensor<?xi32>, %most: tenso
   %p = attn.place %o[%a] into %out : !t, tensor<?xi32> -> !r
   return %p : !r
 }
+
+// -----
+
+!t = tensor<?x?x?x64xbf16>
+!r = tensor<?x?x64xbf16>
+
+// A dimension that the size has not is no size.
+func.func @no_dimension(%r: !r, %k: !t, %v: !t, %a: tensor<?xi32>, %most: tensor<?xi8>) -> !t {
+  %c9 = arith.constant 9 : index
+  // expected-error@+1 {{expected a dimension below 1, got 9 of 'tensor<?xi8>'}}
+  %m = tensor.dim %most, %c9 : tensor<?xi8>
+  %q = attn.ragged %r[%a] up_to %m : !r, tensor<?xi32> -> !t
+  %o = attn.attention %q, %k, %v : !t, !t, !t -> !t
+  return %o : !t
+}

@@ -30,3 +30,13 @@ func.func @wide_capture(%q: !t, %x: tensor<4x2147483648xf32>) -> !t {
     } : !t, !t, !t -> !t
   return %o : !t
 }
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+// Sinks of rows are those of packed heads.
+func.func @sinks_of_rows(%q: !t, %x: tensor<?x?xf32>) -> !t {
+  // expected-error@+1 {{expected a sink of (H) where its gradient is wanted, got 'tensor<?x?xf32>'}}
+  %o = attn.attention %q, %q, %q sink(%x : tensor<?x?xf32>) : !t, !t, !t -> !t
+  return %o : !t
+}
