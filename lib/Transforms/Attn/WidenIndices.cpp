@@ -242,6 +242,13 @@ private:
       result = back;
     }
     old.replaceAllUsesWith(result);
+    erase(op);
+  }
+
+  /// Nothing is known of a value that comes to stand where this one's memory was.
+  void erase(Operation &op) {
+    ranges.erase(op.getResult(0));
+    wide.erase(op.getResult(0));
     op.erase();
   }
 
@@ -254,7 +261,7 @@ private:
     else if (bits > kWideBits)
       value = arith::ExtSIOp::create(builder, op.getLoc(), result.getType(), value);
     result.replaceAllUsesWith(value);
-    op.erase();
+    erase(op);
   }
 
   Region &region;

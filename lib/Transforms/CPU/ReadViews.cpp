@@ -136,7 +136,8 @@ static void replaceSizes(tensor::ExtractSliceOp slice) {
   SmallVector<OpFoldResult> sizes = slice.getMixedSizes();
   int64_t dropped = sizes.size() - slice.getType().getRank();
   for (Operation *user : llvm::make_early_inc_range(slice->getUsers()))
-    if (auto dim = dyn_cast<tensor::DimOp>(user); dim && dim.getConstantIndex()) {
+    if (auto dim = dyn_cast<tensor::DimOp>(user);
+        dim && dim.getConstantIndex() && uint64_t(*dim.getConstantIndex()) < sizes.size() - dropped) {
       // Batch and head are in front.
       ImplicitLocOpBuilder b(dim.getLoc(), dim);
       dim.replaceAllUsesWith(emitValue(b, sizes[dropped + *dim.getConstantIndex()]));
@@ -199,6 +200,10 @@ static LogicalResult readView(View view, tensor::ExtractSliceOp slice, const Row
 template <typename View> static LogicalResult readView(View view) {
   for (Operation *user : llvm::make_early_inc_range(view->getUsers())) {
     if (auto dim = dyn_cast<tensor::DimOp>(user); dim && dim.getConstantIndex()) {
+      int64_t rank = view.getType().getRank();
+      if (*dim.getConstantIndex() < 0 || *dim.getConstantIndex() >= rank)
+        return dim.emitOpError("expected a dimension below ")
+               << rank << ", got " << *dim.getConstantIndex();
       ImplicitLocOpBuilder b(dim.getLoc(), dim);
       OpFoldResult size = emitSize(b, b.getLoc(), view, *dim.getConstantIndex());
       dim.replaceAllUsesWith(emitValue(b, size));

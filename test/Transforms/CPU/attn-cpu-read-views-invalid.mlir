@@ -5,3 +5,13 @@ func.func @returned(%pool: tensor<?x64x?x8xf32>, %table: tensor<?x?xi32>) -> ten
   %k = attn.paged %pool[%table] : tensor<?x64x?x8xf32>, tensor<?x?xi32> -> tensor<?x?x?x8xf32>
   return %k : tensor<?x?x?x8xf32>
 }
+
+// -----
+
+func.func @no_dimension(%rows: tensor<?x?x8xf32>, %offsets: tensor<?xi32>, %m: index) -> index {
+  %c9 = arith.constant 9 : index
+  %q = attn.ragged %rows[%offsets] up_to %m : tensor<?x?x8xf32>, tensor<?xi32> -> tensor<?x?x?x8xf32>
+  // expected-error@+1 {{expected a dimension below 4, got 9}}
+  %n = tensor.dim %q, %c9 : tensor<?x?x?x8xf32>
+  return %n : index
+}
