@@ -167,11 +167,11 @@ hour: build # The patches and commands of docs/NewOp.md, in this checkout; takes
 mutation: build ## Change every barrier, wait and count of some kernels; show which mutants the simulator accepts
 	@$(BUILD)/bin/MutationTest
 
-fuzz: setup ## Look for what breaks it: each fuzzer for MINUTES, from a fresh seed
+fuzz: setup ## Look for what breaks it: each of FUZZERS (a pattern) for MINUTES, from a fresh seed
 	$(call install,$(SANITIZER_PACKAGES))
 	@cmake --preset $(PRESET) -UATTN_HAS_LIBFUZZER >/dev/null
 	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target attn-fuzzers
-	@ATTN_FUZZ_MINUTES=$(or $(MINUTES),1) ctest --preset $(PRESET) -C Fuzz -L fuzz --parallel $(JOBS) --verbose --no-tests=error
+	@ATTN_FUZZ_MINUTES=$(or $(MINUTES),1) ctest --preset $(PRESET) -C Fuzz -L fuzz -R "$(or $(FUZZERS),.)" --parallel $(JOBS) --verbose --no-tests=error
 
 bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
