@@ -252,8 +252,8 @@ void StepRecipe::shiftKeys() {
 LogicalResult StepRecipe::emitScores() {
   int64_t d = op.getQuery().getType().getDimSize(1);
   Value q = b.load(query, {blockM, d}), k = b.load(keys, {blockN, d});
-  t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false,
-                          /*transpose_rhs=*/true);
+  t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transposeLhs=*/false,
+                          /*transposeRhs=*/true);
   if (!foldedScale)
     t = arith::MulFOp::create(b, t, b.splat(scale, scores.getShape()));
   if (op.getScore().empty())
@@ -412,7 +412,7 @@ LogicalResult StepRecipe::emitSums() {
   Value v = b.load(values, {blockN, dv});
   acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights,
                             clearUnread(v, weights), acc,
-                            /*transpose_lhs=*/false, /*transpose_rhs=*/false);
+                            /*transposeLhs=*/false, /*transposeRhs=*/false);
   Value next[] = {acc, max, sum};
   block.mapping.map(op->getResults(), ValueRange(next));
   return success();

@@ -43,7 +43,7 @@ struct GPUProblem {
   bool isRagged = false;
   /// The cell in which what the mask reads is the same, if reads of cells decide about its tiles;
   /// and the work of what is left of the mask in tiles of a cell.
-  std::optional<Cell> cell = {};
+  std::optional<Cell> cell = {}; // NOLINT(readability-redundant-member-init)
   RegionWork workInCell = {};
 };
 

@@ -39,6 +39,7 @@ struct StepLoop {
   bool keepsDiagonal = false;
   /// Where the mask reads something once a tile: emits whether that lets it keep some of the tile
   /// at the loop's index.
+  // NOLINTNEXTLINE(readability-redundant-member-init)
   std::function<mlir::Value(mlir::OpBuilder &, mlir::Value)> emitIsLive = {};
 };
 
