@@ -163,7 +163,17 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    scale*       f32   a scalar
  *    sink*        f32   (H)
  *
- *  and gives output, (B, H, M, Dv), and lse*, f32 of shape (B, H, M). */
+ *  and gives output, (B, H, M, Dv), and lse*, f32 of shape (B, H, M). Of sequences of any lengths
+ * it takes
+ *
+ *    rows_query                  type  (T, H, D), the rows of all sequences
+ *    rows_key, rows_value        type  (Tk, Hkv, D) and (Tk, Hkv, Dv)
+ *    cu_seqlens_q, cu_seqlens_k  i32   (B + 1), where each begins and the last one ends
+ *    max_seqlen_q, max_seqlen_k  i8    (M) and (N): their sizes are the most rows and keys of a
+ *                                      sequence, and nothing reads them
+ *
+ *  then scale* and sink*, and gives rows_output, (T, H, Dv), and rows_lse*, (T, H). A longer
+ *  sequence is cut, and results of rows that are in no sequence are not written. */
 typedef struct attn_spec {
   /** sizeof(attn_spec), so that a later library knows what the program has. */
   size_t size;
@@ -191,9 +201,13 @@ typedef struct attn_spec {
    *  included. Bottom-right then counts from the last of these keys. Fewer than 0 are none, and
    *  more than N are N, though rows still count from the number that was given. */
   int32_t has_lengths;
+  /** Whether query, key and value are rows of sequences of any lengths, one after the other.
+   *  Bottom-right then counts from the last row and key of each. On a GPU there are at most 65535.
+   *  Not together with pages or lengths. */
+  int32_t is_ragged;
 } attn_spec;
 
-#define ATTN_SPEC_INIT {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1, 0, 0}
+#define ATTN_SPEC_INIT {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1, 0, 0, 0}
 
 /** The attention as a source for attn_compile, freed with attn_string_free. Score and mask
  * functions are source that the program writes itself. Head dimensions and bounds that are none are

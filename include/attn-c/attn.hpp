@@ -272,6 +272,9 @@ struct AttentionSpec {
   int64_t pageSize = 0;
   /// Whether each sequence has its own number of keys, seqused_k.
   bool hasLengths = false;
+  /// Whether query, key and value are rows of sequences of any lengths. Not together with the two
+  /// above.
+  bool isRagged = false;
 };
 
 /// The same as a source (attn_write_source).
@@ -292,6 +295,7 @@ inline Result<std::string> getSource(const AttentionSpec &spec) {
   said.returns_lse = spec.returnsLse;
   said.page_size = spec.pageSize;
   said.has_lengths = spec.hasLengths;
+  said.is_ragged = spec.isRagged;
   char *source = nullptr;
   if (Status status = Status::of(attn_write_source(&said, &source)); !status)
     return status;

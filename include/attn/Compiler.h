@@ -123,7 +123,19 @@ enum class Causal : uint8_t { No, TopLeft, BottomRight };
 /// | scale*      | F32      | a scalar                                                        |
 /// | sink*       | F32      | (H)                                                             |
 ///
-/// and gives output, (B, H, M, Dv), and lse*, F32 of shape (B, H, M).
+/// and gives output, (B, H, M, Dv), and lse*, F32 of shape (B, H, M). Of sequences of any lengths
+/// it takes
+///
+/// | argument                     | elements | shape                                            |
+/// |------------------------------|----------|--------------------------------------------------|
+/// | rows_query                   | type     | (T, H, D), the rows of all sequences             |
+/// | rows_key, rows_value         | type     | (Tk, Hkv, D) and (Tk, Hkv, Dv)                   |
+/// | cu_seqlens_q, cu_seqlens_k   | I32      | (B + 1), where each begins and the last one ends |
+/// | max_seqlen_q, max_seqlen_k   | I8       | (M) and (N): their sizes are the most rows and   |
+/// |                              |          | keys of a sequence, and nothing reads them       |
+///
+/// then scale* and sink*, and gives rows_output, (T, H, Dv), and rows_lse*, (T, H). A longer
+/// sequence is cut, and results of rows that are in no sequence are not written.
 struct AttentionSpec {
   /// Of query, key, value and output: F16, BF16 or F32.
   DataType type = DataType::F32;
@@ -147,6 +159,10 @@ struct AttentionSpec {
   /// included. Bottom-right then counts from the last of these keys. Fewer than 0 are none, and
   /// more than N are N, though rows still count from the number that was given.
   bool hasLengths = false;
+  /// Whether query, key and value are rows of sequences of any lengths, one after the other.
+  /// Bottom-right then counts from the last row and key of each. On a GPU there are at most 65535.
+  /// Not together with pages or lengths.
+  bool isRagged = false;
 };
 
 /// The same as IR text. Numbers that are out of range are found when the text is compiled.

@@ -160,6 +160,9 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   if (spec.page_size < 0)
     return expected("spec: page_size: expected a number of keys from 0 on, got " +
                     llvm::Twine(spec.page_size));
+  if (spec.is_ragged && (spec.page_size || spec.has_lengths))
+    return expected("spec: is_ragged: expected no pages and no lengths beside sequences, got one "
+                    "of them");
   AttentionSpec read;
   const DataType types[] = {DataType::F16, DataType::BF16, DataType::F32};
   const auto *type = llvm::find_if(
@@ -178,6 +181,7 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   read.returnsLse = spec.returns_lse;
   read.pageSize = spec.page_size;
   read.hasLengths = spec.has_lengths;
+  read.isRagged = spec.is_ragged;
   return read;
 }
 

@@ -115,6 +115,10 @@ Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions
     return Status{
         StatusCode::InvalidArgument,
         "pageSize: expected a number of keys from 0 on, got " + std::to_string(spec.pageSize), ""};
+  if (spec.isRagged && (spec.pageSize || spec.hasLengths))
+    return Status{StatusCode::InvalidArgument,
+                  "isRagged: expected no pages and no lengths beside sequences, got one of them",
+                  "write the source with attn.ragged and attn.paged"};
   return compile(getSource(spec), options);
 }
 

@@ -24,9 +24,15 @@ public:
   std::string write() const {
     std::string results = v + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
     std::string names = std::string("%output") + (spec.returnsLse ? ", %lse" : "");
+    std::string returned = results, returnedNames = names;
+    if (spec.isRagged) {
+      returned = getRows(v) + (spec.returnsLse ? ", tensor<?x?xf32>" : "");
+      returnedNames = std::string("%rows_output") + (spec.returnsLse ? ", %rows_lse" : "");
+    }
     return formatv("func.func @attention({0}) -> ({1}) {{\n{2}  {3} = attn.attention %query, %key, "
-                   "%value{4}\n{5}      : {6}, {6}, {7} -> {1}\n  return {3} : {1}\n}\n",
-                   writeArguments(), results, writeViews(), names, writeWords(), writeMask(), q, v);
+                   "%value{4}\n{5}      : {6}, {6}, {7} -> {8}\n{9}  return {10} : {1}\n}\n",
+                   writeArguments(), returned, writeViews(), names, writeWords(), writeMask(), q, v,
+                   results, writePlaces(), returnedNames);
   }
 
 private:
@@ -36,12 +42,20 @@ private:
   std::string getPool(int64_t columns) const {
     return getTensor(formatv("?x{0}x?", spec.pageSize).str(), columns);
   }
+  /// The type of the rows of sequences that a batch shows, a dimension less.
+  static std::string getRows(StringRef batch) {
+    return ("tensor<" + batch.substr(StringRef("tensor<?x").size())).str();
+  }
   std::string getKeyPool() const { return getPool(spec.headDim); }
   std::string getValuePool() const { return getPool(spec.valueDim ? spec.valueDim : spec.headDim); }
 
   std::string writeArguments() const {
     std::string text = "%query: " + q;
-    if (spec.pageSize)
+    if (spec.isRagged)
+      text = formatv("%rows_query: {0}, %rows_key: {0}, %rows_value: {1}, %cu_seqlens_q: {2}, "
+                     "%cu_seqlens_k: {2}, %max_seqlen_q: {3}, %max_seqlen_k: {3}",
+                     getRows(q), getRows(v), kLengths, kSize);
+    else if (spec.pageSize)
       text += formatv(", %key_cache: {0}, %value_cache: {1}, %page_table: {2}", getKeyPool(),
                       getValuePool(), kTable);
     else
@@ -58,6 +72,17 @@ private:
   /// What stands before the attention: keys and values as their tables find them, and M.
   std::string writeViews() const {
     std::string text;
+    if (spec.isRagged) {
+      text = "  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n";
+      for (char of : {'q', 'k'})
+        text += formatv("  %most_{0} = tensor.dim %max_seqlen_{0}, %c0 : {1}\n", of, kSize);
+      for (auto [name, of, type] :
+           {std::tuple("query", 'q', q), std::tuple("key", 'k', q), std::tuple("value", 'k', v)})
+        text +=
+            formatv("  %{0} = attn.ragged %rows_{0}[%cu_seqlens_{1}] up_to %most_{1} : {2}, {3} "
+                    "-> {4}\n",
+                    name, of, getRows(type), kLengths, type);
+    }
     if (spec.pageSize)
       for (auto [name, pool, type] :
            {std::tuple("key", getKeyPool(), q), std::tuple("value", getValuePool(), v)})
@@ -66,6 +91,25 @@ private:
     if (countsFromLengths())
       text +=
           formatv("  %c2 = arith.constant 2 : index\n  %rows = tensor.dim %query, %c2 : {0}\n", q);
+    return text;
+  }
+
+  /// What stands after it: rows of results where those of their sequences are.
+  std::string writePlaces() const {
+    if (!spec.isRagged)
+      return "";
+    std::string text = formatv("  %rows = tensor.dim %rows_query, %c0 : {0}\n"
+                               "  %heads = tensor.dim %rows_query, %c1 : {0}\n",
+                               getRows(q));
+    auto place = [&](StringRef name, StringRef type) {
+      text += formatv("  %empty_{0} = tensor.empty(%rows, %heads) : {1}\n"
+                      "  %rows_{0} = attn.place %{0}[%cu_seqlens_q] into %empty_{0} : {2}, {3} -> "
+                      "{1}\n",
+                      name, getRows(type), type, kLengths);
+    };
+    place("output", v);
+    if (spec.returnsLse)
+      place("lse", "tensor<?x?x?xf32>");
     return text;
   }
 
@@ -135,7 +179,8 @@ private:
     return spec.hasLengths && (spec.causal == Causal::BottomRight || hasWindow());
   }
 
-  static constexpr StringRef kTable = "tensor<?x?xi32>", kLengths = "tensor<?xi32>";
+  static constexpr StringRef kTable = "tensor<?x?xi32>", kLengths = "tensor<?xi32>",
+                             kSize = "tensor<?xi8>";
 
   const AttentionSpec &spec;
   StringRef element;

@@ -423,7 +423,7 @@ def varlen_attention(
         k: rows of all keys, (Tk, Hkv, D). H is a multiple of Hkv.
         v: rows of all values, (Tk, Hkv, Dv).
         cu_seqlens_q: (B + 1,), int32 or int64: sequence b has rows cu_seqlens_q[b] to
-            cu_seqlens_q[b + 1] - 1.
+            cu_seqlens_q[b + 1] - 1. On a GPU there are at most 65535 sequences.
         cu_seqlens_k: the same of keys and values.
         max_seqlen_q: the most rows of a sequence. A longer one is cut, and its other rows have no
             result.

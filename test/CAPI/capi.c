@@ -381,6 +381,10 @@ static void testWriteSource(void) {
   spec.size = sizeof(spec);
   EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT,
                "spec: page_size: expected a number of keys from 0 on, got -7");
+  spec.page_size = 0;
+  spec.is_ragged = 1;
+  EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT,
+               "spec: is_ragged: expected no pages and no lengths beside sequences");
 }
 
 enum { kPages = 6, kPage = 3, kEntries = 2, kBatch = 2 };
@@ -388,8 +392,8 @@ enum { kPages = 6, kPage = 3, kEntries = 2, kBatch = 2 };
 /** Compiles and calls the attention of a spec, whose tensors are in `data` by their shapes. */
 static void runSpec(const attn_spec *spec, void *const *data, int64_t (*shapes)[4],
                     const int32_t *ranks, int count) {
-  attn_tensor own[7];
-  const attn_tensor *tensors[7];
+  attn_tensor own[9];
+  const attn_tensor *tensors[9];
   attn_value value;
   attn_kernel *kernel = NULL;
   char *text = NULL;
@@ -401,7 +405,8 @@ static void runSpec(const attn_spec *spec, void *const *data, int64_t (*shapes)[
     attn_tensor tensor = {
         data[i], {ATTN_DL_CPU, 0}, ranks[i], {ATTN_DL_FLOAT, 32, 1}, shapes[i], NULL, 0};
     EXPECT(attn_kernel_value(kernel, (size_t)i, &value) == ATTN_OK && value.ndim == ranks[i]);
-    tensor.dtype.code = strcmp(value.type, "i32") ? ATTN_DL_FLOAT : ATTN_DL_INT;
+    tensor.dtype.code = value.type[0] == 'i' ? ATTN_DL_INT : ATTN_DL_FLOAT;
+    tensor.dtype.bits = strcmp(value.type, "i8") ? 32 : 8;
     own[i] = tensor;
     tensors[i] = &own[i];
   }
@@ -460,6 +465,60 @@ static void testPages(void) {
   /* The first row of the second sequence keeps its first key alone. */
   for (int d = 0; d < D; ++d)
     EXPECT(fabs(ofPages[H * M * D + d] - (double)values[3 * kPage * kRow + d]) < 1e-6);
+}
+
+/** Rows of sequences are each sequence by itself; rows of none stay as they are. */
+static void testSequences(void) {
+  enum { kRows = 9, kKeys = 8, kRow = H * D };
+  static float query[kRows * kRow], key[kKeys * kRow], value[kKeys * kRow];
+  static float output[kRows * kRow], alone[kRows * kRow], of[kRows * H], lse[kRows * H];
+  static float q[kRows * kRow], k[kKeys * kRow], v[kKeys * kRow];
+  /* The second sequence has no row, and two rows are in no sequence. */
+  const int32_t rows[] = {1, 4, 4, 8}, keys[] = {0, 2, 3, 8};
+  char most[kRows];
+  void *const ragged[] = {query, key, value, (void *)rows, (void *)keys, most, most, output, lse};
+  int64_t shapes[][4] = {{kRows, H, D}, {kKeys, H, D}, {kKeys, H, D}, {4},       {4},
+                         {5},           {6},           {kRows, H, D}, {kRows, H}};
+  const int32_t ranks[] = {3, 3, 3, 1, 1, 1, 1, 3, 2};
+  attn_spec spec = ATTN_SPEC_INIT;
+  fill(query, sizeof(query) / sizeof(*query));
+  fill(key, sizeof(key) / sizeof(*key));
+  fill(value, sizeof(value) / sizeof(*value));
+  memset(output, 0, sizeof(output));
+  spec.head_dim = D;
+  spec.causal = ATTN_CAUSAL_BOTTOM_RIGHT;
+  spec.returns_lse = 1;
+  spec.is_ragged = 1;
+  runSpec(&spec, ragged, shapes, ranks, 9);
+  spec.is_ragged = 0;
+  for (int b = 0; b < 3; ++b) {
+    int m = rows[b + 1] - rows[b], n = keys[b + 1] - keys[b];
+    void *const dense[] = {q, k, v, alone, of};
+    int64_t denseShapes[][4] = {{1, H, m, D}, {1, H, n, D}, {1, H, n, D}, {1, H, m, D}, {1, H, m}};
+    const int32_t denseRanks[] = {4, 4, 4, 4, 3};
+    if (m == 0)
+      continue;
+    for (int h = 0; h < H; ++h)
+      for (int row = 0; row < (m > n ? m : n); ++row) {
+        size_t bytes = D * sizeof(float);
+        if (row < m)
+          memcpy(q + (h * m + row) * D, query + ((rows[b] + row) * H + h) * D, bytes);
+        if (row < n)
+          memcpy(k + (h * n + row) * D, key + ((keys[b] + row) * H + h) * D, bytes);
+        if (row < n)
+          memcpy(v + (h * n + row) * D, value + ((keys[b] + row) * H + h) * D, bytes);
+      }
+    runSpec(&spec, dense, denseShapes, denseRanks, 5);
+    for (int i = 0; i < H * m * D; ++i) {
+      int d = i % D, row = i / D % m, h = i / D / m;
+      EXPECT(fabs((double)alone[i] - output[((rows[b] + row) * H + h) * D + d]) < 1e-6);
+    }
+    for (int i = 0; i < H * m; ++i)
+      EXPECT(of[i] == lse[(rows[b] + i % m) * H + i / m] ||
+             fabs((double)of[i] - lse[(rows[b] + i % m) * H + i / m]) < 1e-6);
+  }
+  for (int i = 0; i < kRow; ++i)
+    EXPECT(output[i] == 0 && output[8 * kRow + i] == 0);
 }
 
 /** No mask: all keys of all tiles, of 2 rows and of 4 keys. */
@@ -587,6 +646,7 @@ int main(void) {
   testExplain();
   testWriteSource();
   testPages();
+  testSequences();
   testMaskRanges(&call);
   testGradient(&call);
   testCuda();

@@ -261,6 +261,28 @@ TEST_F(CompileCUDATest, SizesThatRegionsKnow) {
   EXPECT_EQ(message, "expected at most 65535 blocks along z in kernel 'f', got 70000");
 }
 
+/// An offset more than there are sequences: launches do not take them in turn, as they do batches.
+TEST_F(CompileCUDATest, SequencesOfAnyLengths) {
+  spec.isRagged = true;
+  spec.causal = Causal::BottomRight;
+  CompiledFunction function = compileSpec();
+  auto call = [&](int64_t count) {
+    FakeTensor rows(0x100000, {count, 1, 64}), keys(0x200000, {count, 1, 64}),
+        values(0x300000, {count, 1, 64}), result(0x40000000, {count, 1, 64});
+    FakeTensor offsets(0x400000, {count + 1}, {}, DataType::I32),
+        most(0x100000, {100}, {}, DataType::I8);
+    return function.run({rows, keys, values, offsets, offsets, most, most, result}, stream);
+  };
+  Status status = call(40);
+  ASSERT_TRUE(status.ok()) << status.str();
+  ASSERT_EQ(fake->launches.size(), 1u);
+  EXPECT_EQ(fake->launches[0].config.gridZ, 40u);
+  status = call(70000);
+  EXPECT_EQ(status.message,
+            "expected at most 65535 blocks along z in kernel 'attention', got 70000");
+  EXPECT_EQ(fake->launches.size(), 1u);
+}
+
 /// Rows of the table and lengths go with their sequences; the pools are everybody's.
 TEST_F(CompileCUDATest, MoreSequencesOfPagesThanAGridHas) {
   spec.pageSize = 16;
