@@ -137,7 +137,8 @@ static void replaceSizes(tensor::ExtractSliceOp slice) {
   int64_t dropped = sizes.size() - slice.getType().getRank();
   for (Operation *user : llvm::make_early_inc_range(slice->getUsers()))
     if (auto dim = dyn_cast<tensor::DimOp>(user);
-        dim && dim.getConstantIndex() && uint64_t(*dim.getConstantIndex()) < sizes.size() - dropped) {
+        dim && dim.getConstantIndex() &&
+        uint64_t(*dim.getConstantIndex()) < sizes.size() - dropped) {
       // Batch and head are in front.
       ImplicitLocOpBuilder b(dim.getLoc(), dim);
       dim.replaceAllUsesWith(emitValue(b, sizes[dropped + *dim.getConstantIndex()]));
