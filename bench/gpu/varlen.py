@@ -5,8 +5,9 @@ flash_attn_interface is installed) and PyTorch's varlen_attn, forward and backwa
     PYTHONPATH=python ATTN_LIBRARY=.../libattn.so bench/gpu/varlen.py --out varlen.json
     bench/gpu/varlen.py --check --tokens 300            # errors alone, on a CPU too
 
-A row is one distribution of lengths. `attn documents` is attn.attention with sorted ids of documents in place of lengths,
-and `attn dense` the same work in a batch, where all lengths are equal. TFLOP/s of the pairs that are kept: the backward
+A row is one distribution of lengths. `attn sequences` is attn.serving.varlen_attention, whose sequences are views.
+`attn documents` is attn.attention with sorted ids of documents in place of lengths, and `attn dense` the same work in a
+batch, where all lengths are equal. TFLOP/s of the pairs that are kept: the backward
 pass counts 2.5 times the forward's. Errors are those of some sequences against f64.
 """
 
@@ -24,6 +25,7 @@ import torch
 
 import attn
 import measure
+from attn import serving
 from attn.integrations.flash_attn import flash_attn_varlen_func
 
 Call = Callable[[], Any]
@@ -76,6 +78,10 @@ class Problem:
     def attn(self) -> Any:
         return flash_attn_varlen_func(*self.tensors, self.cu, self.cu, self.most, self.most, causal=self.causal)
 
+    def make_sequences(self) -> Call:
+        how: Dict[str, Any] = {"max_seqlen_q": self.most, "max_seqlen_k": self.most, "causal": self.causal}
+        return lambda: serving.varlen_attention(*self.tensors, self.cu, self.cu, **how)
+
     def make_documents(self) -> Call:
         counts = [*self.lengths, self.tail] if self.tail else self.lengths
         numbers = torch.arange(len(counts), dtype=torch.int32, device=self.device)
@@ -109,7 +115,12 @@ class Problem:
 
     def make_calls(self, names: List[str]) -> Dict[str, Call]:
         """Those of `names` that can do this. What fails at its first call is told and left out."""
-        makers = {"fa3": self.make_fa3, "pytorch": self.make_pytorch, "attn documents": self.make_documents}
+        makers = {
+            "fa3": self.make_fa3,
+            "pytorch": self.make_pytorch,
+            "attn sequences": self.make_sequences,
+            "attn documents": self.make_documents,
+        }
         if len(set(self.lengths)) == 1 and not self.tail:
             makers["attn dense"] = self.make_dense
         calls: Dict[str, Call] = {"attn": self.attn}
@@ -217,7 +228,7 @@ def list_problems(o: argparse.Namespace) -> List[Tuple[str, str, bool, int]]:
 def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--configs", default="*", help="patterns such as d128-documents-causal, with commas between")
-    parser.add_argument("--peers", default="fa3,pytorch,attn documents,attn dense", help="(default: %(default)s)")
+    parser.add_argument("--peers", default="fa3,pytorch,attn sequences,attn documents,attn dense", help="(default: %(default)s)")
     parser.add_argument("--tokens", type=int, default=TOKENS)
     parser.add_argument("--check", action="store_true", help="errors alone")
     parser.add_argument("--graphs", action="store_true", help="replay everybody's forward calls as CUDA graphs")

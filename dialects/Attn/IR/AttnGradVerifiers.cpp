@@ -57,6 +57,31 @@ static LogicalResult verifyWrt(Operation *op, OperandRange wrt, ResultRange grad
   return success();
 }
 
+/// Where the sequences of a view begin, or null.
+static Value getOffsets(Value tensor) {
+  auto view = tensor.getDefiningOp<RaggedOp>();
+  return view ? view.getOffsets() : Value();
+}
+
+static LogicalResult verifySequences(AttentionGradOp op) {
+  Value rows = getOffsets(op.getQuery()), keys = getOffsets(op.getKey());
+  // attention_grad_c6: rows of sequences have no d_sink and no d_wrt, which are sums over all rows
+  if ((rows || keys) && (op.getDSink() || !op.getDWrt().empty()))
+    return op.emitOpError("expected no d_sink and no d_wrt beside attn.ragged: write the sequences "
+                          "as documents (#attn.document) of one batch, which have them");
+  // attention_grad_c7: output, lse and their gradients are of the query's sequences, value is of
+  // the key's
+  for (Value tensor : {Value(op.getOutput()), Value(op.getDOutput()), Value(op.getLse()),
+                       Value(op.getLseLow()), Value(op.getDLse())})
+    if (tensor && getOffsets(tensor) != rows)
+      return op.emitOpError("expected output, lse and their gradients to be rows of the sequences "
+                            "that query is of, got ")
+             << tensor.getType() << " of others";
+  if (getOffsets(op.getValue()) != keys)
+    return op.emitOpError("expected value to be rows of the sequences that key is of");
+  return success();
+}
+
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyScoredOp(*this)) ||
       failed(verifyLikeOutput(*this, "output", getOutput().getType())) ||
@@ -81,12 +106,8 @@ LogicalResult AttentionGradOp::verify() {
   }
   if (failed(verifyWrt(*this, getWrt(), getDWrt())))
     return failure();
-  // attention_grad_c6: rows of sequences have no d_sink and no d_wrt, which are sums over all rows
-  bool isOfSequences = llvm::any_of(ArrayRef<Value>{getQuery(), getKey()},
-                                    [](Value tensor) { return tensor.getDefiningOp<RaggedOp>(); });
-  if (isOfSequences && (getDSink() || !getDWrt().empty()))
-    return emitOpError("expected no d_sink and no d_wrt beside attn.ragged: write the sequences as "
-                       "documents (#attn.document) of one batch, which have them");
+  if (failed(verifySequences(*this)))
+    return failure();
   return verifySameExtents(*this, {{"query", getQuery(), "BHMD"},
                                    {"key", getKey(), "BGND"},
                                    {"value", getValue(), "BGNV"},

@@ -165,3 +165,26 @@ func.func @attention_grad_c6(%rows: tensor<?x?x16xbf16>, %offsets: tensor<?xi32>
   %d = attn.attention_grad %q, %k, %k, %q, %l, %q sink(%sink : tensor<4xf32>) : !t, !t, !t, !t, !row, !t -> d_sink(tensor<4xf32>)
   return
 }
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+!row = tensor<?x?x?xf32>
+// Rows that a sequence does not have would be those of another tensor.
+func.func @attention_grad_c7(%rows: tensor<?x?x16xbf16>, %offsets: tensor<?xi32>, %m: index, %k: !t, %l: !row) {
+  %q = attn.ragged %rows[%offsets] up_to %m : tensor<?x?x16xbf16>, tensor<?xi32> -> !t
+  // expected-error@+1 {{expected output, lse and their gradients to be rows of the sequences that query is of, got 'tensor<?x?x?xf32>' of others}}
+  %d = attn.attention_grad %q, %k, %k, %q, %l, %q : !t, !t, !t, !t, !row, !t -> d_query(!t)
+  return
+}
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+!row = tensor<?x?x?xf32>
+func.func @attention_grad_c7_value(%rows: tensor<?x?x16xbf16>, %offsets: tensor<?xi32>, %n: index, %q: !t, %l: !row) {
+  %k = attn.ragged %rows[%offsets] up_to %n : tensor<?x?x16xbf16>, tensor<?xi32> -> !t
+  // expected-error@+1 {{expected value to be rows of the sequences that key is of}}
+  %d = attn.attention_grad %q, %k, %q, %q, %l, %q : !t, !t, !t, !t, !row, !t -> d_query(!t)
+  return
+}
