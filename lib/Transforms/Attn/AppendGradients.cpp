@@ -84,6 +84,11 @@ static LogicalResult checkExtents(AttentionOp op, ArrayRef<Value> wrt) {
 
 static FailureOr<AttentionGradOp> emitGradient(OpBuilder &builder, AttentionOp op,
                                                Value outputGradient, Value lseGradient) {
+  for (Value tensor : {op.getQuery(), op.getKey(), op.getValue()})
+    if (tensor.getDefiningOp<RaggedOp>())
+      return op.emitOpError("expected no rows of sequences (attn.ragged) where gradients are "
+                            "appended: write attn.attention_grad, which takes its output and "
+                            "log-sum-exp as views too");
   if (op.getSink() && op.getSink().getType().getRank() != 1)
     return op.emitOpError("expected a sink of (H) where its gradient is wanted, got ")
            << op.getSink().getType();

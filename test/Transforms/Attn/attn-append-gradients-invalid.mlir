@@ -40,3 +40,13 @@ func.func @sinks_of_rows(%q: !t, %x: tensor<?x?xf32>) -> !t {
   %o = attn.attention %q, %q, %q sink(%x : tensor<?x?xf32>) : !t, !t, !t -> !t
   return %o : !t
 }
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+func.func @sequences(%rows: tensor<?x?x16xbf16>, %offsets: tensor<?xi32>, %m: index) -> !t {
+  %q = attn.ragged %rows[%offsets] up_to %m : tensor<?x?x16xbf16>, tensor<?xi32> -> !t
+  // expected-error@+1 {{expected no rows of sequences (attn.ragged) where gradients are appended: write attn.attention_grad}}
+  %o = attn.attention %q, %q, %q : !t, !t, !t -> !t
+  return %o : !t
+}
