@@ -273,6 +273,11 @@ def is_recorded(x: Any) -> bool:
     return x is not None and getattr(x, "requires_grad", False)
 
 
+def is_any_recorded(*tensors: Any) -> bool:
+    """Whether autograd records what becomes of one of them; PyTorch is there."""
+    return sys.modules["torch"].is_grad_enabled() and any(map(is_recorded, tensors))
+
+
 def find_watchers() -> Tuple[Callable, Callable, Callable]:
     """What tells the number of PyTorch's modes, the level of a transform or None, and whether the
     profiler is on."""

@@ -16,16 +16,11 @@ from ._schema import Backward
 from ._source import Wanted
 
 
-def _is_any_recorded(*given: Any) -> bool:
-    tensors = [x for x in given if isinstance(x, torch.Tensor)]
-    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-
-
 def _below_autograd(operator: Any) -> Any:
     """Of these operators autograd records nothing, so that nothing is dropped in silence."""
 
     def call(*arguments: Any, **results: Any) -> Any:
-        if _is_any_recorded(*arguments, *results.values()):
+        if _arrays.is_any_recorded(*arguments, *results.values()):
             raise Error(
                 "invalid argument",
                 f"{operator}: expected a call by attn.attention where gradients are wanted, got one of "
@@ -53,7 +48,7 @@ def _recorded(operator: Any, count: int) -> Any:
         rows_first: bool,
     ) -> Any:
         last = source, scale, rows_first
-        if _is_any_recorded(q, k, v, sink, *(captures or [])):
+        if _arrays.is_any_recorded(q, k, v, sink, *(captures or [])):
             return Attention.apply(q, k, v, sink, *last, *(captures or []))[:count]
         with torch._C._AutoDispatchBelowAutograd():
             return operator(q, k, v, sink, captures, *last)

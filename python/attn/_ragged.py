@@ -7,8 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _arrays, _plan
 from ._given import Given
-from ._library import Kernel
-from ._source import Gradients, Text, Wanted
+from ._source import Gradients, Text
 from ._tensors import Tensors
 
 _ROW, _ROWS_OF_NUMBERS = "tensor<?x?x?xf32>", "tensor<?x?xf32>"
@@ -155,8 +154,7 @@ class RaggedPlan(_plan.Plan):
         """`record` is what `run_ragged` of the recorded plan returned. Writes the gradients of "query",
         "key" and "value" in `results`; rows of no sequence keep what they hold."""
         output, lse, *low = record
-        gradients = Gradients(tuple(results), d_lse is not None, bool(low))
-        tensors = Tensors(self._find_gradient(gradients))
+        tensors = Tensors(self.gradient(tuple(results), d_lse is not None, bool(low)).kernel)
         self._add_rows(tensors, given, rows)
         type_ = self.problem.type
         tensors.add_array(output, "output", 3, type_)
@@ -168,10 +166,6 @@ class RaggedPlan(_plan.Plan):
         for name, x in results.items():
             tensors.add_array(x, f"d_{name}", 3, type_)
         tensors.run()
-
-    def _find_gradient(self, gradients: Gradients) -> Kernel:
-        wanted: Wanted = gradients.wanted
-        return self.gradient(wanted, gradients.has_lse_gradient, gradients.has_low).kernel
 
     def _add_rows(self, tensors: Tensors, given: Given, rows: Rows) -> Sequence[int]:
         """The arguments of both kernels. Returns (T, H, D) of the queries."""

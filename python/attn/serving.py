@@ -492,7 +492,7 @@ def _run_ragged(plan: RaggedPlan, given: Given, rows: Rows, out: Any) -> Tuple[A
         _ragged_autograd.check_others(
             sink=given.sink, scale=given.scale, captures=given.captured, out=out
         )
-        if _ragged_autograd.is_recorded(given.q, given.k, given.v):
+        if _arrays.is_any_recorded(given.q, given.k, given.v):
             return _ragged_autograd.record(plan, given, rows, out)
     output, *lse = plan.run_ragged(given, rows, out)
     return output, lse[0] if lse else None

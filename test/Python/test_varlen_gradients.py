@@ -6,6 +6,7 @@ import pytest
 
 import attn
 
+np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 from attn import serving  # noqa: E402
 from ragged_reference import attend_all, offsets, to_int32  # noqa: E402
@@ -126,6 +127,36 @@ def test_out_and_strides():
     (found,) = torch.autograd.grad(output, packed, d_output)
     wanted = torch.autograd.grad(alone, apart, d_output.contiguous())
     assert all(torch.equal(x, y) for x, y in zip(found.unbind(1), wanted))
+
+
+def test_what_is_read_again_must_stay():
+    """Offsets and what functions read, as queries do."""
+    cu, slopes = to_int32([0, 6, 17]), torch.ones(2)
+    q, k, v = (torch.randn(17, 2, D, requires_grad=True) for _ in range(3))
+    most = dict(max_seqlen_q=11, max_seqlen_k=11)
+    for changed in (cu, slopes):
+        output = serving.varlen_attention(q, k, v, cu, cu, **most, alibi_slopes=slopes)
+        changed += 0
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            output.sum().backward()
+
+
+def test_numpy_captures():
+    limits = np.array([5, 3], np.int32)
+    cu = to_int32([0, 6, 17])
+    q, k, v = (torch.randn(17, 2, D, requires_grad=True) for _ in range(3))
+    most = dict(max_seqlen_q=11, max_seqlen_k=11)
+    tensor = torch.from_numpy(limits)
+    found = [
+        torch.autograd.grad(
+            serving.varlen_attention(q, k, v, cu, cu, **most, mask=lambda b, h, i, j: j < read[b])
+            .square()
+            .sum(),
+            (q, k, v),
+        )
+        for read in (limits, tensor)
+    ]
+    assert all(map(torch.equal, *found))
 
 
 def test_what_is_refused():

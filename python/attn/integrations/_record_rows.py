@@ -6,6 +6,7 @@ from typing import Any, List, NoReturn, Tuple
 
 import torch
 
+from .. import _arrays
 from .._library import Error
 from ._rows import registry
 from ._rows_schema import NUM_TENSORS, NUM_TENSORS_BACKWARD, Forward, make_backward
@@ -66,12 +67,8 @@ class Rows(torch.autograd.Function):
 _SINK = Forward._fields.index("sink")
 
 
-def _is_any_recorded(*tensors: Any) -> bool:
-    return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
-
-
 def _is_recorded(given: Tuple) -> bool:
-    return _is_any_recorded(*given[:3], given[_SINK])
+    return _arrays.is_any_recorded(*given[:3], given[_SINK])
 
 
 def _record(*given: Any) -> Any:
@@ -83,7 +80,7 @@ def _record(*given: Any) -> Any:
 
 
 def _differentiate_once(*given: Any) -> Any:
-    if _is_any_recorded(*given[:NUM_TENSORS_BACKWARD]):
+    if _arrays.is_any_recorded(*given[:NUM_TENSORS_BACKWARD]):
         _refuse_second()
     with torch._C._AutoDispatchBelowAutograd():
         return torch.ops.attn.attend_rows_backward(*given)
