@@ -39,6 +39,17 @@ LogicalResult MarkReadOp::verify() {
   return verifyMarks(*this, getMarks().getType(), getLayout(type).getNumWarps());
 }
 
+static LogicalResult verifyResult(ClearUnreadOp op) {
+  // clear_unread_c3: a register tile makes one of its type, a shared tile none
+  auto shared = dyn_cast<SharedType>(op.getValues().getType());
+  if (shared ? bool(op.getResult())
+             : !op.getResult() || op.getResult().getType() != op.getValues().getType())
+    return op.emitOpError("expected a result of the type of a register tile, and none of a shared "
+                          "one, got values of ")
+           << op.getValues().getType();
+  return success();
+}
+
 LogicalResult ClearUnreadOp::verify() {
   auto shared = dyn_cast<SharedType>(getValues().getType());
   // clear_unread_c4: it is said by a lhs or marks, or from which row, which is a row of 16 bits
@@ -50,7 +61,7 @@ LogicalResult ClearUnreadOp::verify() {
     if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() != 16)
       return emitOpError("expected rows of 16-bit elements from a first row on, got ")
              << getValues().getType();
-    return verifyClearedResult();
+    return verifyResult(*this);
   }
   auto marks = dyn_cast<SharedType>(getBy().getType());
   // clear_unread_c1: marks clear one stage of at most 256 rows of 16-bit elements, unconditionally
@@ -69,17 +80,7 @@ LogicalResult ClearUnreadOp::verify() {
   if (weights.getRank() != 2 || weights.getDimSize(1) != rows)
     return emitOpError("expected a column for each row of ")
            << getValues().getType() << ", got " << weights;
-  return verifyClearedResult();
-}
-
-LogicalResult ClearUnreadOp::verifyClearedResult() {
-  // clear_unread_c3: a register tile makes one of its type, a shared tile none
-  auto shared = dyn_cast<SharedType>(getValues().getType());
-  if (shared ? bool(getResult()) : !getResult() || getResult().getType() != getValues().getType())
-    return emitOpError("expected a result of the type of a register tile, and none of a shared "
-                       "one, got values of ")
-           << getValues().getType();
-  return success();
+  return verifyResult(*this);
 }
 
 void ClearUnreadOp::getEffects(

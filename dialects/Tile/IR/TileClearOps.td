@@ -77,9 +77,6 @@ def Tile_ClearUnreadOp : Tile_Op<"clear_unread",
     `:` qualified(type($values)) (`,` qualified(type($by))^)? (`->` qualified(type($result))^)?
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    ::llvm::LogicalResult verifyClearedResult();
-  }];
 }
 
 #endif // TILE_CLEAR_OPS_TD

@@ -42,6 +42,10 @@ int64_t getSharedBytes(mlir::Operation *kernel);
 /// Where so many bytes of shared memory end; far ones end with the last number there is.
 int64_t getSharedEnd(int64_t begin, int64_t bytes);
 
+/// Whether threads can gather rows of the source into a tile: in pieces of 16 bytes, of which a row
+/// of the tile has at most as many as a warp has lanes (gather_async_c2).
+bool canGatherRows(mlir::MemRefType source, SharedType dest);
+
 /// The f32 that a value is in every launch; nothing of other values, and of none.
 std::optional<float> getConstantF32(mlir::Value value);
 

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "lib/Machine/Pages.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -209,6 +208,13 @@ LogicalResult FindRowsOp::verify() {
   return success();
 }
 
+bool attn::tile::canGatherRows(MemRefType source, SharedType dest) {
+  int64_t columns = source.getShape().back();
+  return !ShapedType::isDynamic(columns) && !dest.isRow() &&
+         columns * dest.getElementBytes() % attn::kChunkBytes == 0 &&
+         dest.getNumSlabs() * dest.getSwizzle() <= attn::kLanes * attn::kChunkBytes;
+}
+
 LogicalResult GatherAsyncOp::verify() {
   auto dest = cast<SharedType>(getDest().getType());
   if (failed(verifyBox(*this, getSource(), getOffsets().size(), dest)))
@@ -221,10 +227,7 @@ LogicalResult GatherAsyncOp::verify() {
            << dest.getNumRows() << " rows that tile.find_rows finds at the same position, got "
            << getRows().getType();
   // gather_async_c2: a row has pieces of 16 bytes, at most as many as a warp has lanes
-  int64_t columns = cast<MemRefType>(getSource().getType()).getShape().back();
-  if (ShapedType::isDynamic(columns) || dest.isRow() ||
-      !attn::canGatherRows(columns * dest.getElementBytes(),
-                           dest.getNumSlabs() * dest.getSwizzle()))
+  if (!canGatherRows(cast<MemRefType>(getSource().getType()), dest))
     return emitOpError("expected rows of a constant multiple of ")
            << attn::kChunkBytes << " bytes, at most " << attn::kLanes * attn::kChunkBytes
            << ", got " << getSource().getType() << " and " << dest;

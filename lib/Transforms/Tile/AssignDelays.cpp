@@ -43,10 +43,10 @@ static ClearUnreadOp getRowClearing(MmaOp product) {
 }
 
 static LoadOp getRhsLoad(MmaOp product) {
-  ClearUnreadOp clearing = getRowClearing(product);
-  if (!clearing)
-    clearing = getClearing(product);
-  return (clearing ? clearing.getValues() : product.getRhs()).getDefiningOp<LoadOp>();
+  Value rhs = product.getRhs();
+  while (auto clearing = rhs.getDefiningOp<ClearUnreadOp>())
+    rhs = clearing.getValues();
+  return rhs.getDefiningOp<LoadOp>();
 }
 
 /// Whether the turn, or the step outside of loops, computes the product's lhs.

@@ -37,7 +37,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
-#include "lib/Machine/Pages.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
@@ -251,9 +250,7 @@ LogicalResult RingMaker::checkGathered(const PlaceLifetimes &uses) {
     auto copy = cast<CopyOp>(lifetime.fill);
     auto type = cast<SharedType>(copy.getDest().getType());
     auto source = cast<MemRefType>(copy.getSource().getType());
-    int64_t columns = source.getShape().back(), bytes = type.getElementBytes();
-    if (ShapedType::isDynamic(columns) || type.isRow() ||
-        !attn::canGatherRows(columns * bytes, type.getNumSlabs() * type.getSwizzle()))
+    if (!canGatherRows(source, type))
       return copy.emitOpError("expected pages whose rows are a constant multiple of ")
              << attn::kChunkBytes << " bytes and fit a warp, got " << source << " and " << type;
   }
