@@ -163,8 +163,9 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    scale*       f32   a scalar
  *    sink*        f32   (H)
  *
- *  and gives output, (B, H, M, Dv), and lse*, f32 of shape (B, H, M). Of sequences of any lengths
- * it takes
+ *  and gives output, (B, H, M, Dv), and lse*, f32 of shape (B, H, M).
+ *
+ *  With is_ragged the first arguments are others.
  *
  *    rows_query                  type  (T, H, D), the rows of all sequences
  *    rows_key, rows_value        type  (Tk, Hkv, D) and (Tk, Hkv, Dv)
@@ -172,8 +173,8 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    max_seqlen_q, max_seqlen_k  i8    (M) and (N): their sizes are the most rows and keys of a
  *                                      sequence, and nothing reads them
  *
- *  then scale* and sink*, and gives rows_output, (T, H, Dv), and rows_lse*, (T, H). A longer
- *  sequence is cut, and results of rows that are in no sequence are not written. */
+ *  Then come scale* and sink*. The results are rows_output, (T, H, Dv), and rows_lse*, (T, H). A
+ *  longer sequence is cut, and results of rows that are in no sequence are not written. */
 typedef struct attn_spec {
   /** sizeof(attn_spec), so that a later library knows what the program has. */
   size_t size;

@@ -123,8 +123,9 @@ enum class Causal : uint8_t { No, TopLeft, BottomRight };
 /// | scale*      | F32      | a scalar                                                        |
 /// | sink*       | F32      | (H)                                                             |
 ///
-/// and gives output, (B, H, M, Dv), and lse*, F32 of shape (B, H, M). Of sequences of any lengths
-/// it takes
+/// and gives output, (B, H, M, Dv), and lse*, F32 of shape (B, H, M).
+///
+/// With isRagged the first arguments are others:
 ///
 /// | argument                     | elements | shape                                            |
 /// |------------------------------|----------|--------------------------------------------------|
@@ -134,8 +135,8 @@ enum class Causal : uint8_t { No, TopLeft, BottomRight };
 /// | max_seqlen_q, max_seqlen_k   | I8       | (M) and (N): their sizes are the most rows and   |
 /// |                              |          | keys of a sequence, and nothing reads them       |
 ///
-/// then scale* and sink*, and gives rows_output, (T, H, Dv), and rows_lse*, (T, H). A longer
-/// sequence is cut, and results of rows that are in no sequence are not written.
+/// Then come scale* and sink*. The results are rows_output, (T, H, Dv), and rows_lse*, (T, H). A
+/// longer sequence is cut, and results of rows that are in no sequence are not written.
 struct AttentionSpec {
   /// Of query, key, value and output: F16, BF16 or F32.
   DataType type = DataType::F32;

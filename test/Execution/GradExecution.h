@@ -34,18 +34,19 @@ public:
 
 private:
   struct Kernels {
-    TestKernel &device;
-    CompiledKernel &attention, &gradients;
+    std::unique_ptr<TestKernel> device;
+    /// Of any extents, each sequence by itself.
+    std::unique_ptr<CompiledKernel> attention, gradients;
   };
-  /// What the device makes of a source; null where it may only write kernels down.
-  llvm::Expected<std::unique_ptr<TestKernel>> compile(const std::string &source,
-                                                      const Problem &problem);
+  /// Without a kernel of the device where there is nothing to run: a failure, or a device that only
+  /// writes kernels down.
+  Kernels compile(const Variant &variant, const Problem &problem);
   void run(const Variant &variant, const Problem &problem, const Extents &extents,
            const Kernels &kernels);
 
   uint64_t seed;
   Sources sources;
-  /// What the device lowered, and may refer to.
+  /// The module that the device lowered. Its kernel may refer to it.
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 

@@ -46,8 +46,8 @@ double getError(Array &x, Array &reference, double least);
 /// unit in the last place. Where factors are too, errors are those of attention's own output, which
 /// has such a factor.
 double getGradBound(const Variant &variant, const std::string &type, const Extents &e);
-/// What d_query, d_key and d_value are at least relative to: where dP and delta cancel, the rest is
-/// rounding of numbers that are near sqrt(Dv).
+/// Errors of d_query, d_key and d_value are relative to this number or to a larger one. Where dP
+/// and delta cancel, the rest is rounding of numbers that are near sqrt(Dv).
 double getLeastGradient(const Problem &problem);
 
 } // namespace attn::test

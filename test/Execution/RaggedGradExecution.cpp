@@ -110,19 +110,13 @@ private:
 
 void GradExecution::checkRagged(const Variant &variant, const Problem &problem,
                                 const std::vector<Sequences> &sequences) {
+  Kernels kernels = compile(variant, problem);
+  if (!kernels.device)
+    return;
   std::string source = makeGradSource(variant, problem);
   SCOPED_TRACE(source);
-  llvm::Expected<std::unique_ptr<TestKernel>> kernel = compile(source, problem);
-  ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
-  if (!*kernel)
-    return;
-  Problem forward = problem, backward = problem;
-  forward.isRagged = backward.isRagged = false;
-  forward.withLse = true;
-  auto attention = sources.define(makeSource(variant, forward)),
-       gradients = sources.define(makeGradSource(variant, backward)),
-       definition = sources.define(source);
-  ASSERT_TRUE(attention && gradients && definition);
+  auto definition = sources.define(source);
+  ASSERT_TRUE(definition);
   const char *const names[] = {"d_query", "d_key", "d_value"};
   for (auto [number, s] : llvm::enumerate(sequences)) {
     seed += 1000;
@@ -130,12 +124,12 @@ void GradExecution::checkRagged(const Variant &variant, const Problem &problem,
     SCOPED_TRACE(variant.name + " sequences " + std::to_string(number) +
                  " seed=" + std::to_string(seed));
     RaggedGradRun run(variant, problem, s, seed);
-    std::vector<Array> expected = run.compute(*attention, *gradients),
+    std::vector<Array> expected = run.compute(*kernels.attention, *kernels.gradients),
                        defined = run.allocateRows(ElementKind::F64),
                        results = run.allocateRows(getElementKind(problem.type)),
                        before = run.allocateRows(getElementKind(problem.type));
     std::vector<Input> inputs = run.takeInputs();
-    if (llvm::Error error = (*kernel)->run(inputs, results, problem.memory, seed)) {
+    if (llvm::Error error = kernels.device->run(inputs, results, problem.memory, seed)) {
       ADD_FAILURE() << llvm::toString(std::move(error));
       return;
     }

@@ -70,6 +70,24 @@ std::vector<Sequences> getSequences() {
   };
 }
 
+/// Those in which a mask says what it should. Offsets tell nothing of where a sequence is cut.
+std::vector<Sequences> getSequences(const Variant &mask) {
+  std::vector<Sequences> sequences = getSequences();
+  if (mask.name == kEndCausal.name)
+    llvm::erase_if(sequences, [](const Sequences &each) { return each.mostRows == 30; });
+  return sequences;
+}
+
+/// With lse in every second problem, and types in turn.
+Problem makeProblem(size_t i) {
+  std::vector<std::string> types = getOptions().device->getTypes();
+  Problem problem;
+  problem.isRagged = true;
+  problem.withLse = i % 2;
+  problem.type = types[i % types.size()];
+  return problem;
+}
+
 /// Offsets that fall, or leave [0, T]: what is outside stays as it is.
 std::vector<Sequences> getBroken() {
   constexpr int64_t most = 2147480000, least = std::numeric_limits<int32_t>::min();
@@ -89,20 +107,10 @@ std::vector<std::pair<int64_t, int64_t>> getBlocks() {
 TEST(RaggedTest, IsEachByItself) {
   Execution execution;
   std::vector<std::pair<int64_t, int64_t>> blocks = getBlocks();
-  std::vector<std::string> types = getOptions().device->getTypes();
-  size_t i = 0;
-  for (const Variant &mask : getMasks()) {
-    Problem problem;
-    problem.isRagged = true;
-    problem.withLse = i % 2;
-    problem.type = types[i % types.size()];
+  for (auto [i, mask] : llvm::enumerate(getMasks())) {
+    Problem problem = makeProblem(i);
     std::tie(problem.blockM, problem.blockN) = blocks[i % blocks.size()];
-    std::vector<Sequences> sequences = getSequences();
-    // Offsets tell nothing of where a sequence is cut.
-    if (mask.name == kEndCausal.name)
-      llvm::erase_if(sequences, [](const Sequences &each) { return each.mostRows == 30; });
-    execution.checkRagged(mask, problem, sequences);
-    ++i;
+    execution.checkRagged(mask, problem, getSequences(mask));
   }
 }
 
@@ -159,19 +167,8 @@ TEST(RaggedTest, PackedHeads) {
 
 TEST(RaggedGradTest, IsEachByItself) {
   GradExecution execution;
-  std::vector<std::string> types = getOptions().device->getTypes();
-  size_t i = 0;
-  for (const Variant &mask : getMasks()) {
-    Problem problem;
-    problem.isRagged = true;
-    problem.withLse = i % 2;
-    problem.type = types[i % types.size()];
-    std::vector<Sequences> sequences = getSequences();
-    if (mask.name == kEndCausal.name)
-      llvm::erase_if(sequences, [](const Sequences &each) { return each.mostRows == 30; });
-    execution.checkRagged(mask, problem, sequences);
-    ++i;
-  }
+  for (auto [i, mask] : llvm::enumerate(getMasks()))
+    execution.checkRagged(mask, makeProblem(i), getSequences(mask));
 }
 
 TEST(RaggedGradTest, StaysInside) {

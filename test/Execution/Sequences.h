@@ -47,10 +47,10 @@ Array keepPlaced(Array &rows, const std::vector<bool> &isPlaced);
 /// Fails the test where rows that are not placed differ from `before`.
 void expectUntouched(Array &rows, Array &before, const std::vector<bool> &isPlaced);
 
-/// What the variant captures, for all sequences, and the same as arguments: offsets are arguments
-/// already.
+/// The captured tensors of the variant, for all sequences.
 std::vector<Input> makeCaptured(const Variant &variant, const Problem &dense, const Extents &whole,
                                 uint64_t seed);
+/// Adds them as arguments; offsets are arguments already.
 void addCaptured(const Variant &variant, std::vector<Input> &captured, std::vector<Input> &inputs);
 /// Lets inputs of one sequence by itself, after query, key and value, be those of all sequences.
 void takeCaptured(const Variant &variant, std::vector<Input> &captured, int64_t batch,

@@ -5,76 +5,13 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "attn/Compiler.h"
-#include "lib/Compiler/Function.h"
-#include "lib/Runtime/CacheEntry.h"
 #include "lib/Support/Stopwatch.h"
-#include "test/Unit/Runtime/Fixture.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
+#include "test/Unit/CompileCUDAFixture.h"
 #include <cstdio>
 #include <cstdlib>
 
 using namespace attn;
 using llvm::StringRef;
-
-namespace {
-class CompileCUDATest : public FakeCudaTest {
-protected:
-  void SetUp() override {
-    FakeCudaTest::SetUp();
-    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("attn-cuda-test", folder));
-    options.device = DeviceKind::CUDA;
-    options.cacheDirectory = std::string(folder) + "/cache";
-    // One kernel, whatever the lengths.
-    options.way = "long";
-    spec.type = DataType::BF16;
-    spec.headDim = 64;
-  }
-  void TearDown() override {
-    forgetFunctions();
-    FakeCudaTest::TearDown();
-    llvm::sys::fs::remove_directories(folder);
-  }
-
-  CompiledFunction compileSpec() {
-    Result<CompiledFunction> function = compile(spec, options);
-    EXPECT_TRUE(function) << function.getStatus().str();
-    return *function;
-  }
-  Status getError() { return compile(spec, options).getStatus(); }
-
-  std::vector<std::string> listEntries() const {
-    std::vector<std::string> entries;
-    std::error_code error;
-    for (llvm::sys::fs::directory_iterator it(options.cacheDirectory, error), end;
-         it != end && !error; it.increment(error))
-      if (StringRef(it->path()).ends_with(".kernel"))
-        entries.push_back(it->path());
-    return entries;
-  }
-
-  Status run(const CompiledFunction &function) {
-    return function.run({query, key, value, output}, stream);
-  }
-  void expectInvalid(const Status &status, const std::string &message,
-                     const std::string &hint = "") {
-    EXPECT_EQ(status.code, StatusCode::InvalidArgument) << status.str();
-    EXPECT_EQ(status.message, message);
-    if (!hint.empty())
-      EXPECT_EQ(status.hint, hint);
-    EXPECT_TRUE(fake->launches.empty());
-  }
-
-  llvm::SmallString<128> folder;
-  CompileOptions options;
-  AttentionSpec spec;
-  void *stream = reinterpret_cast<void *>(0x77);
-  FakeTensor query{0x100000, {2, 8, 1000, 64}}, key{0x200000, {2, 4, 500, 64}};
-  FakeTensor value{0x300000, {2, 4, 500, 64}}, output{0x40000000, {2, 8, 1000, 64}};
-};
-} // namespace
 
 //===----------------------------------------------------------------------------------------===//
 // Compiling
@@ -586,106 +523,6 @@ TEST_F(CompileCUDATest, EmptyTensors) {
   key.address = value.address = 0;
   EXPECT_TRUE(run(function).ok());
   EXPECT_EQ(fake->launches.size(), 1u);
-}
-
-//===----------------------------------------------------------------------------------------===//
-// Caches
-//===----------------------------------------------------------------------------------------===//
-
-TEST_F(CompileCUDATest, TheDiskKeepsKernels) {
-  EXPECT_FALSE(compileSpec().getInfo().isFromDisk);
-  ASSERT_EQ(listEntries().size(), 1u);
-  forgetFunctions();
-  // The images of this process are kept in memory too; another place is another cache.
-  std::string moved = std::string(folder) + "/moved";
-  ASSERT_FALSE(llvm::sys::fs::rename(options.cacheDirectory, moved));
-  options.cacheDirectory = moved;
-  Stopwatch stopwatch;
-  CompiledFunction second = compileSpec();
-  double ms = stopwatch.elapsedMs();
-  EXPECT_TRUE(second.getInfo().isFromDisk);
-  EXPECT_EQ(second.getInfo().passesMs + second.getInfo().llvmMs, 0);
-  EXPECT_EQ(second.getInfo().arguments[0].name, "query");
-  EXPECT_TRUE(run(second).ok());
-  std::printf("from disk in %.2f ms\n", ms);
-  // Other code is another entry.
-  options.blockN = 64;
-  EXPECT_FALSE(compileSpec().getInfo().isFromDisk);
-  EXPECT_EQ(listEntries().size(), 2u);
-}
-
-TEST_F(CompileCUDATest, DamagedEntriesAreCompiledAgain) {
-  compileSpec();
-  std::string path = listEntries().front();
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  ASSERT_TRUE(bool(buffer));
-  std::string whole = (*buffer)->getBuffer().str(), flipped = whole;
-  flipped[whole.size() / 2] ^= 1;
-  int place = 0;
-  for (StringRef bytes : {StringRef(flipped), StringRef(whole).take_front(100), StringRef()}) {
-    forgetFunctions();
-    options.cacheDirectory = std::string(folder) + "/damaged" + std::to_string(place++);
-    ASSERT_FALSE(
-        llvm::sys::fs::create_directory(options.cacheDirectory, true, llvm::sys::fs::owner_all));
-    std::string copy = options.cacheDirectory + "/" + StringRef(path).rsplit('/').second.str();
-    std::error_code error;
-    llvm::raw_fd_ostream(copy, error) << bytes;
-    CompiledFunction function = compileSpec();
-    EXPECT_FALSE(function.getInfo().isFromDisk);
-    ASSERT_EQ(function.getInfo().remarks.size(), 1u);
-    EXPECT_TRUE(StringRef(function.getInfo().remarks[0])
-                    .starts_with("expected a whole cache entry, got a damaged one"));
-    EXPECT_TRUE(run(function).ok());
-    auto repaired = llvm::MemoryBuffer::getFile(copy);
-    ASSERT_TRUE(bool(repaired));
-    EXPECT_EQ((*repaired)->getBuffer(), whole);
-  }
-}
-
-// Whole, but not of this compiler: its plan has kernels and no rules.
-TEST_F(CompileCUDATest, EntriesWithoutRules) {
-  compileSpec();
-  std::string path = listEntries().front();
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  ASSERT_TRUE(bool(buffer));
-  CacheKey key;
-  llvm::copy((*buffer)->getBuffer().substr(8, key.bytes.size()), key.bytes.begin());
-  std::optional<KernelImage> image = readCacheEntry(key, (*buffer)->getBuffer());
-  ASSERT_TRUE(image);
-  llvm::Expected<FunctionPlan> plan = readPlan(image->plan);
-  ASSERT_TRUE(bool(plan)) << toString(plan.takeError());
-  plan->rules.reset();
-  image->plan = writePlan(*plan);
-
-  forgetFunctions();
-  options.cacheDirectory = std::string(folder) + "/foreign";
-  ASSERT_FALSE(
-      llvm::sys::fs::create_directory(options.cacheDirectory, true, llvm::sys::fs::owner_all));
-  std::error_code error;
-  llvm::raw_fd_ostream(options.cacheDirectory + "/" + StringRef(path).rsplit('/').second.str(),
-                       error)
-      << writeCacheEntry(key, *image);
-  EXPECT_EQ(getError().str(), "invalid kernel: expected a plan with the rules of calls, got none");
-}
-
-TEST_F(CompileCUDATest, TheDiskCanBeLeftAlone) {
-  options.cache = false;
-  compileSpec();
-  EXPECT_TRUE(listEntries().empty());
-  options.cache = true;
-  setenv("ATTN_CACHE", "0", 1);
-  forgetFunctions();
-  compileSpec();
-  EXPECT_TRUE(listEntries().empty());
-  unsetenv("ATTN_CACHE");
-  std::string named = std::string(folder) + "/named";
-  setenv("ATTN_CACHE_DIR", named.c_str(), 1);
-  options.cacheDirectory.clear();
-  forgetFunctions();
-  compileSpec();
-  unsetenv("ATTN_CACHE_DIR");
-  options.cacheDirectory = named;
-  EXPECT_EQ(listEntries().size(), 1u);
 }
 
 TEST_F(CompileCUDATest, HostCosts) {

@@ -387,6 +387,9 @@ TEST(PagedSpecTest, ErrorsNameTheArgument) {
             "invalid argument: pageSize: expected a number of keys from 0 on, got -1");
   spec.pageSize = 8, spec.windowLeft = -2;
   EXPECT_EQ(compile(spec).getStatus().code, StatusCode::InvalidKernel);
+  spec.isRagged = true;
+  EXPECT_EQ(compile(spec).getStatus().message,
+            "isRagged: expected no pages and no lengths beside sequences, got one of them");
 }
 
 TEST(PagedSpecTest, PagesOfAnySizeHaveKernels) {

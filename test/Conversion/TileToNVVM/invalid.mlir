@@ -91,6 +91,16 @@ func.func @without_layout(%x: f32) attributes {tile.kernel = #tile.kernel<warpgr
 
 // -----
 
+func.func @cleared_conditionally(%n: index, %c: i1) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>
+  // expected-error@+2 {{failed to legalize operation 'tile.clear_unread'}}
+  // expected-error@+1 {{expected no condition, which tile-make-rings makes a branch of}}
+  tile.clear_unread %s from %n if %c : !tile.shared<64x64xbf16, swizzle = 128>
+  return
+}
+
+// -----
+
 #a = #tile.operand_a<units = 1>
 func.func @unmarked() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>

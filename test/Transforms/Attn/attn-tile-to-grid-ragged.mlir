@@ -32,3 +32,12 @@ func.func @one_row(%rows_q: tensor<?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %a: te
   %o = attn.attention %q, %k, %k {attn.schedule = #attn.schedule<block_m = 1, block_n = 32>} : tensor<?x?x?x16xf32>, tensor<?x?x?x16xf32>, tensor<?x?x?x16xf32> -> tensor<?x?x?x16xf32>
   return %o : tensor<?x?x?x16xf32>
 }
+
+// -----
+
+func.func @static_keys(%rows_q: tensor<?x?x16xf32>, %k: tensor<?x?x64x16xf32>, %a: tensor<?xi32>, %m: index) -> tensor<?x?x?x16xf32> {
+  %q = attn.ragged %rows_q[%a] up_to %m : tensor<?x?x16xf32>, tensor<?xi32> -> tensor<?x?x?x16xf32>
+  // expected-error@+1 {{expected rows and keys of a dynamic number beside sequences}}
+  %o = attn.attention %q, %k, %k {attn.schedule = #attn.schedule<block_m = 64, block_n = 32>} : tensor<?x?x?x16xf32>, tensor<?x?x64x16xf32>, tensor<?x?x64x16xf32> -> tensor<?x?x?x16xf32>
+  return %o : tensor<?x?x?x16xf32>
+}
