@@ -7,6 +7,7 @@
 
 #include "test/Execution/GradProblem.h"
 #include "lib/Support/Random.h"
+#include "test/Execution/RaggedSource.h"
 #include "test/Execution/TestDevice.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -86,60 +87,26 @@ static std::string makeGradient(const Variant &variant, const Problem &p, const 
       t.row, rest);
 }
 
-/// The function of rows of sequences: views in front of the gradients, and places behind them.
 static std::string makeRaggedGradSource(const Variant &variant, const Problem &p) {
-  Problem dense = p;
-  dense.isRagged = false;
   Variant untrained = variant;
   for (Capture &capture : untrained.captures)
     capture.isWanted = false;
-  Types t(untrained, dense);
-  std::string offsets = p.wideTable ? "tensor<?xi64>" : "tensor<?xi32>";
-  auto rows = [&](int64_t columns) {
-    return llvm::formatv("tensor<?x?x{0}x{1}>", columns, p.type).str();
-  };
-  std::string q = rows(p.d), v = rows(p.dv), row = "tensor<?x?xf32>";
-  std::string arguments, views, places, results, values;
-  auto addView = [&](const char *name, const std::string &type, const std::string &view,
-                     const char *of) {
-    views += llvm::formatv("  %{0} = attn.ragged %rows_{0}[%offsets_{1}] up_to %max_{1} : {2}, {3} "
-                           "-> {4}\n",
-                           name, of, type, offsets, view);
-    return llvm::formatv("%rows_{0}: {1}", name, type).str();
-  };
-  arguments = addView("q", q, t.query, "q") + ", " + addView("k", q, t.key, "k") + ", " +
-              addView("v", v, t.value, "k");
-  arguments += llvm::formatv(", %offsets_q: {0}, %offsets_k: {0}, %most_q: tensor<?xi8>, "
-                             "%most_k: tensor<?xi8>",
-                             offsets);
-  for (const Capture &capture : variant.captures)
-    if (capture.kind != Capture::Offsets)
-      arguments += std::string(", ") + capture.name + ": " + capture.type;
-  arguments += ", " + addView("do", v, t.output, "q");
-  arguments += ", " + addView("dlse", row, t.row, "q");
-  arguments += ", " + addView("o", v, t.output, "q") + ", " + addView("lse", row, t.row, "q");
+  Types t(untrained, p);
+  RaggedSource source(p);
+  source.addOperand("q", t.query, 'q');
+  source.addOperand("k", t.key, 'k');
+  source.addOperand("v", t.value, 'k');
+  source.addCaptured(variant);
+  source.addOperand("do", t.output, 'q');
+  source.addOperand("dlse", t.row, 'q');
+  source.addOperand("o", t.output, 'q');
+  source.addOperand("lse", t.row, 'q');
   if (hasLow(variant, p))
-    arguments += ", " + addView("lselow", row, t.row, "q");
-  std::tuple<const char *, std::string, std::string> gradients[] = {
-      {"q", q, t.query}, {"k", q, t.key}, {"v", v, t.value}};
-  for (auto [i, gradient] : llvm::enumerate(gradients)) {
-    auto &[name, type, view] = gradient;
-    places += llvm::formatv("  %t{0} = tensor.dim %rows_{1}, %zero : {2}\n"
-                            "  %h{0} = tensor.dim %rows_{1}, %one : {2}\n"
-                            "  %empty{0} = tensor.empty(%t{0}, %h{0}) : {2}\n"
-                            "  %placed{0} = attn.place %g#{0}[%offsets_{3}] into %empty{0} : {4}, "
-                            "{5} -> {2}\n",
-                            i, name, type, i == 0 ? "q" : "k", view, offsets);
-    results += (i ? ", " : "") + type;
-    values += llvm::formatv("{0}%placed{1}", i ? ", " : "", i);
-  }
-  return llvm::formatv("func.func @grad({0}) -> ({1}) {{\n"
-                       "  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : index\n"
-                       "  %max_q = tensor.dim %most_q, %zero : tensor<?xi8>\n"
-                       "  %max_k = tensor.dim %most_k, %zero : tensor<?xi8>\n{2}{3}{4}{5}"
-                       "  return {6} : {1}\n}\n",
-                       arguments, results, views, variant.prologue, makeGradient(untrained, p, t),
-                       places, values);
+    source.addOperand("lselow", t.row, 'q');
+  source.addResult("%g#0", t.query, 'q');
+  source.addResult("%g#1", t.key, 'k');
+  source.addResult("%g#2", t.value, 'v');
+  return source.write("grad", variant.prologue + makeGradient(untrained, p, t));
 }
 
 std::string makeGradSource(const Variant &variant, const Problem &p) {

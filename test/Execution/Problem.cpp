@@ -7,6 +7,7 @@
 
 #include "test/Execution/Problem.h"
 #include "lib/Support/Random.h"
+#include "test/Execution/RaggedSource.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -295,48 +296,21 @@ TensorTypes::TensorTypes(const Problem &p) {
   row = type({e.batch, e.heads, e.m}, "f32");
 }
 
-/// The function of rows of sequences, whose most rows are sizes of tensors that nothing reads.
 static std::string makeRaggedSource(const Variant &variant, const Problem &p) {
   TensorTypes t(p);
-  std::string offsets = p.wideTable ? "tensor<?xi64>" : "tensor<?xi32>";
-  auto rows = [](int64_t columns, const std::string &type) {
-    return llvm::formatv("tensor<?x?x{0}x{1}>", columns, type).str();
-  };
-  std::string q = rows(p.d, p.type), v = rows(p.dv, p.type), lse = "tensor<?x?xf32>";
-  std::string arguments =
-      llvm::formatv("%rows_q: {0}, %rows_k: {0}, %rows_v: {1}, %offsets_q: {2}, "
-                    "%offsets_k: {2}, %most_q: tensor<?xi8>, %most_k: tensor<?xi8>",
-                    q, v, offsets);
-  for (const Capture &capture : variant.captures)
-    if (capture.kind != Capture::Offsets)
-      arguments += std::string(", ") + capture.name + ": " + capture.type;
-  std::string text =
-      llvm::formatv("  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : index\n"
-                    "  %max_q = tensor.dim %most_q, %zero : tensor<?xi8>\n"
-                    "  %max_k = tensor.dim %most_k, %zero : tensor<?xi8>\n"
-                    "  %q = attn.ragged %rows_q[%offsets_q] up_to %max_q : {0}, {2} -> {3}\n"
-                    "  %k = attn.ragged %rows_k[%offsets_k] up_to %max_k : {0}, {2} -> {4}\n"
-                    "  %v = attn.ragged %rows_v[%offsets_k] up_to %max_k : {1}, {2} -> {5}\n",
-                    q, v, offsets, t.query, t.key, t.value);
-  std::string results = t.output, placed = v, values = "%placed";
+  RaggedSource source(p);
+  source.addOperand("q", t.query, 'q');
+  source.addOperand("k", t.key, 'k');
+  source.addOperand("v", t.value, 'k');
+  source.addCaptured(variant);
+  source.addResult(p.withLse ? "%o#0" : "%o", t.output, 'q');
   if (p.withLse)
-    results += ", " + t.row, placed += ", " + lse, values += ", %placed_lse";
-  text += variant.prologue;
-  text +=
+    source.addResult("%o#1", t.row, 'q');
+  std::string results = t.output + (p.withLse ? ", " + t.row : "");
+  std::string attention =
       llvm::formatv("  %o{0} = attn.attention %q, %k, %v {1}\n    : {2}, {3}, {4} -> {5}\n",
                     p.withLse ? ":2" : "", makeText(variant, p), t.query, t.key, t.value, results);
-  text += llvm::formatv("  %t = tensor.dim %rows_q, %zero : {0}\n"
-                        "  %h = tensor.dim %rows_q, %one : {0}\n"
-                        "  %empty = tensor.empty(%t, %h) : {1}\n"
-                        "  %placed = attn.place %o{2}[%offsets_q] into %empty : {3}, {4} -> {1}\n",
-                        q, v, p.withLse ? "#0" : "", t.output, offsets);
-  if (p.withLse)
-    text +=
-        llvm::formatv("  %none = tensor.empty(%t, %h) : {0}\n"
-                      "  %placed_lse = attn.place %o#1[%offsets_q] into %none : {1}, {2} -> {0}\n",
-                      lse, t.row, offsets);
-  return llvm::formatv("func.func @attention({0}) -> ({1}) {{\n{2}  return {3} : {1}\n}\n",
-                       arguments, placed, text, values);
+  return source.write("attention", variant.prologue + attention);
 }
 
 std::string makeSource(const Variant &variant, const Problem &p) {
