@@ -63,9 +63,9 @@ def make_source(name: str, d: int) -> str:
     )
 
 
-def list_passes(path: Path, schedule: str = "") -> List[str]:
-    """What attn-opt takes to write `path`.ptx and `path`.json for Hopper."""
-    return [f"--attn-to-online=target=cuda {schedule}", "--online-to-tile", "--tile-to-async", "--async-to-thread",
+def list_passes(path: Path, schedule: str = "", target: str = "cuda") -> List[str]:
+    """What attn-opt takes to write `path`.ptx and `path`.json for a machine: Hopper, unless one is named."""
+    return [f"--attn-to-online=target={target} {schedule}", "--online-to-tile", "--tile-to-async", "--async-to-thread",
             f"--emit-ptx=ptx={path}.ptx plan={path}.json", "-o", "/dev/null"]
 
 

@@ -40,6 +40,7 @@ constinit const Machine attn::kHopper = {
                 .form = Product::Form::Shared,
                 .threads = 128,
                 .rows = 64,
+                .steps = 1,
                 .columnStep = 8,
                 .columns = 256,
                 .sumBytes = 32,
@@ -52,6 +53,7 @@ constinit const Machine attn::kHopper = {
              .addsInBulk = true},
     .roles = {.budgets = kBudgets, .stayBudgets = kStayBudgets},
     .overlapsLaunches = true,
+    .addedTogether = 4,
 
     .warpgroupThreads = 128,
     .warpgroups = 8,

@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Machine/Machine.h"
+#include "lib/Machine/Ampere.h"
 #include "lib/Machine/Hopper.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -15,9 +17,9 @@
 
 using namespace attn;
 
-/// The first is the default.
+/// The first is the default. A GPU takes the first whose code it runs: newer ones come first.
 static llvm::SmallVectorImpl<const Machine *> &getRegistry() {
-  static llvm::SmallVector<const Machine *> machines{&kHopper};
+  static llvm::SmallVector<const Machine *> machines{&kHopper, &kAda, &kAmpereSmall, &kAmpere};
   return machines;
 }
 
@@ -32,10 +34,18 @@ const Machine *attn::findMachine(llvm::StringRef name) {
 
 const Machine &attn::getDefaultMachine() { return kHopper; }
 
+/// "a", "a or b", "a, b or c".
+static std::string listNames(llvm::ArrayRef<llvm::StringRef> names) {
+  if (names.size() == 1)
+    return names.front().str();
+  return llvm::join(names.drop_back(), ", ") + " or " + names.back().str();
+}
+
 std::string attn::listMachines() {
-  return llvm::join(
-      llvm::map_range(getMachines(), [](const Machine *machine) { return machine->name.str(); }),
-      " or ");
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const Machine *machine : getMachines())
+    names.push_back(machine->name);
+  return listNames(names);
 }
 
 const Product *attn::findProduct(llvm::StringRef name) {
@@ -46,10 +56,10 @@ const Product *attn::findProduct(llvm::StringRef name) {
 }
 
 std::string attn::listProducts() {
-  return llvm::join(
-      llvm::map_range(getMachines(),
-                      [](const Machine *machine) { return machine->product.name.str(); }),
-      " or ");
+  llvm::SetVector<llvm::StringRef> names;
+  for (const Machine *machine : getMachines())
+    names.insert(machine->product.name);
+  return listNames(names.getArrayRef());
 }
 
 int64_t attn::getMostOfAny(int64_t Machine::*number) {

@@ -34,6 +34,9 @@ struct Product {
   Form form;
   /// Threads of a unit, in whole warps, and the rows that they have of the result.
   int64_t threads, rows;
+  /// The most results that a unit has, one below the other, so that it reads the other operand once
+  /// for all of them.
+  int64_t steps;
   /// The step of the result's columns and the most of them.
   int64_t columnStep, columns;
   /// Bytes of an operand's row that one product sums over.
@@ -117,6 +120,8 @@ struct Machine {
   Roles roles;
   /// Whether a kernel may start before the one before it ends.
   bool overlapsLaunches;
+  /// Neighbours of f32 that a thread adds to memory at once.
+  int64_t addedTogether;
 
   // A block, in warpgroups: groups of threads that a role is made of.
   int64_t warpgroupThreads, warpgroups;
@@ -150,6 +155,9 @@ struct Machine {
     return getWarpgroupRows() * columns / warpgroupThreads;
   }
 
+  /// Whether roles divide the work of a block: some threads copy, others compute.
+  bool hasRoles() const { return !roles.budgets.empty(); }
+
   /// Registers of each thread of a block at its launch: all registers, shared out evenly over
   /// `resident` blocks of a multiprocessor.
   int64_t getLaunchRegisters(int64_t numWarpgroups, int64_t resident = 1) const {
@@ -172,7 +180,10 @@ struct Machine {
   std::string listRoles() const;
 
   /// Of one block that has a multiprocessor for itself, or of several, whose producers keep more.
+  /// Without roles all threads have the same.
   RoleBudget getBudget(int64_t consumers, bool stays, int64_t resident = 1) const {
+    if (!hasRoles())
+      return {0, std::min(getLaunchRegisters(consumers, resident), getMostBudget())};
     const RoleBudget &budget =
         (stays || resident > 1 ? roles.stayBudgets : roles.budgets)[consumers - 1];
     if (resident == 1)
@@ -185,8 +196,14 @@ struct Machine {
   int64_t getBlockBytes(int64_t resident) const {
     return (sharedBytes + reservedBytes) / resident - reservedBytes;
   }
-  /// The most consumers of one producer.
-  int64_t getMostConsumers() const { return static_cast<int64_t>(roles.budgets.size()); }
+  /// The most consumers of one producer, or of a block without one.
+  int64_t getMostConsumers() const {
+    return hasRoles() ? static_cast<int64_t>(roles.budgets.size()) : warpgroups;
+  }
+  /// The most rows that so many consumers multiply.
+  int64_t getMostRows(int64_t consumers) const {
+    return consumers * getWarpgroupRows() * product.steps;
+  }
 };
 
 /// All machines, the default first.
@@ -198,7 +215,7 @@ const Machine *findMachine(llvm::StringRef name);
 /// The machine of a program that names none.
 const Machine &getDefaultMachine();
 
-/// "sm_90a", or "sm_90a or sm_100a": for errors.
+/// "sm_90a, sm_89 or sm_80": for errors.
 std::string listMachines();
 
 /// The product of that name of any machine, or null.

@@ -94,6 +94,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(tile::createMakeRingsPass());
     pm.addPass(tile::createOverlapMmaPass());
     pm.addPass(tile::createStageAdditionsPass());
+    pm.addPass(tile::createSkipFactorsPass());
+    pm.addPass(tile::createRunAheadPass());
     pm.addPass(tile::createOutlineRolesPass());
     addCleanup(pm);
     pm.addPass(tile::createAllocateSharedPass());

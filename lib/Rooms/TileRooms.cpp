@@ -144,7 +144,8 @@ static Complaint demandDecided(Operation *op) {
 
 /// Refuses ops that only passes of the room know on the way through it.
 static Complaint demandRun(Operation *op) {
-  if (isa<CopyOp, MmaOp>(op))
+  bool isLate = isa<CopyOp>(op) || (isa<MmaOp>(op) && plan::getMachine(op).product.isAsync);
+  if (isLate)
     return "expected copies and products in flight, got '" + op->getName().getStringRef().str() +
            "'";
   if (isa<PartBeginOp>(op))

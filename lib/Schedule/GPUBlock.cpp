@@ -69,7 +69,9 @@ std::string attn::refuseSize(const Machine &machine, llvm::StringRef what, int64
 /// Whether the accumulator of one product fits the registers of a consumer's thread.
 static bool fitsRegisters(const Machine &machine, const GPUBlock &block) {
   int64_t columns = std::max(block.schedule.blockN, block.valueDim);
-  int64_t accumulator = machine.getTileRegisters(columns);
+  int64_t steps = std::max<int64_t>(1, block.schedule.blockM /
+                                           (block.schedule.consumers * machine.getWarpgroupRows()));
+  int64_t accumulator = machine.getTileRegisters(columns) * steps;
   return accumulator + machine.product.registers <=
          machine.getBudget(block.schedule.consumers, block.schedule.stay, block.schedule.resident)
              .consumer;
@@ -123,8 +125,10 @@ static std::string refuseShared(const Machine &machine, const GPUBlock &block) {
 }
 
 static std::string refuseConsumers(const Machine &machine, const GPUBlock &block) {
-  int64_t consumers = block.schedule.blockM / machine.getWarpgroupRows();
-  if (block.schedule.consumers == consumers)
+  int64_t consumers = block.schedule.blockM / machine.getWarpgroupRows(),
+          given = block.schedule.consumers;
+  bool fits = given > 0 && consumers % given == 0 && consumers / given <= machine.product.steps;
+  if (fits)
     return {};
   return formatv("expected a consumer for each {0} of block_m {1} on {2}, got {3}; the nearest is "
                  "{4}",

@@ -129,7 +129,7 @@ static int64_t getLeastRegisters(const Machine &machine, const GradBlock &block)
 }
 
 static int64_t getBudget(const Machine &machine, const GradBlock &block) {
-  return machine.roles.budgets[getConsumers(machine, block) - 1].consumer;
+  return machine.getBudget(getConsumers(machine, block), /*stays=*/false).consumer;
 }
 
 /// Matrices that stay, and rings of those that run: one that is summed over both ways, and whose
@@ -186,7 +186,8 @@ static bool isSlow(const Machine &machine, const GradBlock &block) {
 static bool chooseRunning(const Machine &machine, GradBlock &block, const GradWork &work,
                           int64_t leastStages) {
   int64_t step = getRunningStep(machine, block), most = 2 * machine.getWarpgroupRows();
-  for (block.stages = 2; block.stages >= leastStages; --block.stages)
+  for (block.stages = std::min<int64_t>(2, machine.stages); block.stages >= leastStages;
+       --block.stages)
     for (block.running = llvm::alignDown(most, step); block.running > 0; block.running -= step)
       if (!isSlow(machine, block) && fitsGradBlock(machine, block, work))
         return true;
@@ -205,8 +206,8 @@ GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const G
 std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBlock block,
                                                   GradWork work) {
   // Under a mask, sums over padding spill (bench/NOTES.md).
-  if (!block.rowsRun || !block.sumsKeys || !block.sumsValues || work.derivesScores ||
-      work.hasFactor || work.isRagged || isUneven(machine, block))
+  if (!machine.hasRoles() || !block.rowsRun || !block.sumsKeys || !block.sumsValues ||
+      work.derivesScores || work.hasFactor || work.isRagged || isUneven(machine, block))
     return std::nullopt;
   // Nobody keeps a score.
   work.heldTiles = 0;
@@ -257,6 +258,9 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
 
 std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
                                                 const GradWork &work) {
+  // Additions by threads hold up products (bench/NOTES.md).
+  if (!machine.copy.addsInBulk)
+    return std::nullopt;
   block.addsQueries = true;
   block.owned = 2 * machine.getWarpgroupRows();
   block.stages = 2;

@@ -138,9 +138,12 @@ void BlockRun::touchBox(Fiber &fiber, const Copy &copy, GlobalAccesses::Kind kin
 }
 
 double BlockRun::timeCopy(Fiber &fiber, const Copy &copy, const Place &place) {
-  double bytes = double(place.stageBytes), begin = fiber.time, end = begin + pickTime(fiber, 0);
+  double share = copy.rowEnd ? double(copy.rowEnd - copy.rowBegin) / double(place.rows) : 1;
+  double bytes = double(place.stageBytes) * share, begin = fiber.time,
+         end = begin + pickTime(fiber, 0);
   result.bytes += bytes;
-  countTraffic(copy.argument, copy.offsets, place.rows, place.columns);
+  if (copy.rowBegin == 0)
+    countTraffic(copy.argument, copy.offsets, place.rows, place.columns);
   if (isRandom)
     return end;
   const Costs &costs = program.machine->costs;
@@ -342,13 +345,14 @@ void BlockRun::readOperands(Fiber &fiber, const Product &product) {
   for (Agent *agent : fiber.getAgents())
     agents.push_back(agent);
   auto read = [&](const Value &operand, Rect rect) {
-    report(shared.access(operand.index, operand.stage,
-                         {Access::Kind::ProductRead,
-                          rect,
-                          {{fiber.productComponent, product.group}},
-                          instruction.op,
-                          fiber.index},
-                         agents));
+    report(shared.access(
+        operand.index, operand.stage,
+        {program.machine->product.isAsync ? Access::Kind::ProductRead : Access::Kind::ThreadRead,
+         rect,
+         {{fiber.productComponent, product.group}},
+         instruction.op,
+         fiber.index},
+        agents));
   };
   bool isLhsShared = product.lhs.kind == Value::Kind::Shared;
   if (isLhsShared) {

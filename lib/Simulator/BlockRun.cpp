@@ -278,6 +278,10 @@ void BlockRun::handle(const Event &event) {
       moveBox(copies[event.index], /*toShared=*/true, 0,
               shared.getPlace(copies[event.index].place).rows);
     return;
+  case Event::Kind::Share:
+    if (const Copy &copy = copies[event.index]; options.numbers)
+      moveBox(copy, /*toShared=*/true, copy.rowBegin, copy.rowEnd);
+    return;
   case Event::Kind::Arrival:
     return land(arrivals[event.index], event.time);
   case Event::Kind::Store:

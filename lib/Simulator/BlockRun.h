@@ -132,7 +132,7 @@ private:
   struct Event {
     double time;
     uint64_t order;
-    enum class Kind { Copy, Product, Store, Gather, Arrival } kind;
+    enum class Kind { Copy, Product, Store, Gather, Share, Arrival } kind;
     /// Of `copies`, `products` or `arrivals`.
     size_t index;
     uint32_t fiber;
@@ -148,6 +148,8 @@ private:
     int32_t place, stage, barrier = 0, barrierStage = 0;
     double begin = 0;
     Epoch epoch{0, 0};
+    /// Of a share.
+    int64_t rowBegin = 0, rowEnd = 0;
   };
 
   /// The threads of a warpgroup, at a barrier as soon as what they have gathered is there.
@@ -233,6 +235,8 @@ private:
   // Rows that threads gather, Gathering.cpp.
   void gatherAsync(Fiber &fiber, const Instruction &instruction);
   void arriveLanded(Fiber &fiber, const Instruction &instruction);
+  void copyShare(Fiber &fiber, const Instruction &instruction);
+  void waitForShares(Fiber &fiber, const Instruction &instruction);
   void land(const Arrival &arrival, double time);
 
   // Rows that products do not read, Clearing.cpp.

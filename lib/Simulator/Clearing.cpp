@@ -16,10 +16,10 @@ namespace attn::sim {
 void BlockRun::markRead(Fiber &fiber, const Instruction &instruction) {
   const Value &weights = fiber.registers[instruction.in[0]],
               &dest = fiber.registers[instruction.in[1]];
-  int64_t warpgroup = fiber.getRoleWarpgroup();
+  int64_t warpgroup = fiber.getRoleWarpgroup(), warps = program.threads / kLanes;
   int64_t columns = shared.getPlace(dest.index).columns;
   accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest,
-                  {4 * warpgroup, 4 * warpgroup + 4, 0, columns});
+                  {warps * warpgroup, warps * (warpgroup + 1), 0, columns});
   fiber.time += pickTime(fiber, program.machine->costs.exchangeLatency);
   if (!weights.tile)
     return;
@@ -36,7 +36,7 @@ void BlockRun::readMarks(Fiber &fiber, const Instruction &instruction, const Val
   int64_t warpgroups = fiber.role->warpgroups;
   Access access{
       Access::Kind::ThreadRead,
-      {0, program.machine->getWarps(warpgroups), 0, shared.getPlace(source.index).columns},
+      {0, warpgroups * program.threads / kLanes, 0, shared.getPlace(source.index).columns},
       {},
       instruction.op,
       fiber.index};
@@ -57,8 +57,7 @@ void BlockRun::clearUnread(Fiber &fiber, const Instruction &instruction) {
   if (isOfMarks)
     readMarks(fiber, instruction, source);
   Place &place = shared.getPlace(dest.index);
-  int64_t threads = program.machine->warpgroupThreads,
-          first = std::min(place.rows, threads * warpgroup);
+  int64_t threads = program.threads, first = std::min(place.rows, threads * warpgroup);
   int64_t end = warpgroups == 1 ? place.rows : std::min(place.rows, first + threads);
   if (first < end)
     accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest,

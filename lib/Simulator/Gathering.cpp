@@ -58,6 +58,58 @@ void BlockRun::gatherAsync(Fiber &fiber, const Instruction &instruction) {
     fiber.time += pickTime(fiber, 0);
 }
 
+void BlockRun::copyShare(Fiber &fiber, const Instruction &instruction) {
+  unsigned argument = fiber.registers[instruction.in[0]].index;
+  const Memory &memory = arguments[argument].memory;
+  size_t rank = memory.shape.size();
+  const Value &dest = fiber.registers[instruction.in[1 + rank]];
+  Copy copy{&instruction, &memory,   argument, getOffsets(fiber, instruction, 1, rank),
+            dest.index,   dest.stage};
+  if (!checkBox(instruction.op, memory))
+    return;
+  Place &place = shared.getPlace(dest.index);
+  int64_t parts = fiber.role->warpgroups, part = fiber.getRoleWarpgroup();
+  copy.rowBegin = place.rows * part / parts;
+  copy.rowEnd = place.rows * (part + 1) / parts;
+  // Numbers of a row are the last one's.
+  if (copy.rowBegin == copy.rowEnd)
+    return;
+  copy.epoch = {fiber.gatherComponent, ++fiber.gatherings};
+  SmallVector<const Agent *, 2> agents;
+  append_range(agents, fiber.getAgents());
+  report(shared.access(dest.index, dest.stage,
+                       {Access::Kind::GatherWrite,
+                        {copy.rowBegin, copy.rowEnd, 0, place.columns},
+                        {copy.epoch},
+                        instruction.op,
+                        fiber.index},
+                       agents));
+  touchBox(fiber, copy, GlobalAccesses::Kind::Read, copy.rowBegin, copy.rowEnd, copy.epoch);
+
+  // Of a piece: its address and the copy.
+  constexpr double kInstructions = 4, kPieceBytes = 16;
+  double bytes = double(place.stageBytes) / double(parts);
+  if (!isRandom)
+    fiber.time = use(Resource::Issue, fiber.time,
+                     bytes / kPieceBytes * kInstructions / program.machine->costs.lanes);
+  copy.begin = fiber.time;
+  double end = timeCopy(fiber, copy, place);
+  fiber.gatheringsEnd = std::max(fiber.gatheringsEnd, end);
+  copies.push_back(std::move(copy));
+  addEvent(end, Event::Kind::Share, copies.size() - 1, fiber.index);
+  if (isRandom)
+    fiber.time += pickTime(fiber, 0);
+}
+
+/// The threads know of their own shares, and others of these after they have met.
+void BlockRun::waitForShares(Fiber &fiber, const Instruction &instruction) {
+  if (fiber.gatheringsEnd > fiber.time)
+    record(getName(fiber), "wait: copies", fiber.time, fiber.gatheringsEnd, instruction.op);
+  fiber.time = std::max(fiber.time, fiber.gatheringsEnd);
+  for (Agent *agent : fiber.getAgents())
+    agent->knowledge.all.raise(fiber.gatherComponent, fiber.gatherings);
+}
+
 void BlockRun::arriveLanded(Fiber &fiber, const Instruction &instruction) {
   int32_t stage = 0;
   if (!getBarrier(fiber, instruction, 0, stage))
@@ -76,8 +128,7 @@ void BlockRun::land(const Arrival &arrival, double time) {
   // Not through the asynchronous proxy: `learn` would say that no fence is needed.
   Agent gathered;
   gathered.knowledge.all.raise(arrival.gathered.component, arrival.gathered.time);
-  report(barriers[arrival.barrier][arrival.stage].arrive(arrival.op, gathered,
-                                                         program.machine->warpgroupThreads));
+  report(barriers[arrival.barrier][arrival.stage].arrive(arrival.op, gathered, program.threads));
   wakeAtBarrier(arrival.barrier, arrival.stage, time);
 }
 

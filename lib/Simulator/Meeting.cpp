@@ -82,7 +82,7 @@ void BlockRun::meet(Fiber &fiber, const Instruction &instruction, int64_t id, in
     barrier.threads = threads;
     barrier.op = instruction.op;
   }
-  int64_t count = fiber.role->isElected ? kLanes : program.machine->warpgroupThreads;
+  int64_t count = fiber.role->isElected ? kLanes : program.threads;
   if (barrier.threads != threads || barrier.arrived + count > threads) {
     std::string text = "named barrier " + std::to_string(id) + " is for " +
                        std::to_string(threads) + " threads here, ";
@@ -179,7 +179,7 @@ void BlockRun::executeBarrier(Fiber &fiber, const Instruction &instruction) {
   case Code::Arrive:
     if (Barrier *barrier = getBarrier(fiber, instruction, 0, stage)) {
       if (instruction.isMin && !fiber.role->isElected)
-        report(barrier->arrive(instruction.op, fiber.rest, program.machine->warpgroupThreads - 1));
+        report(barrier->arrive(instruction.op, fiber.rest, program.threads - 1));
       report(barrier->arrive(instruction.op, fiber.leader));
       wakeAtBarrier(get(0).index, stage, fiber.time);
       fiber.time += pickTime(fiber, program.machine->costs.arriveLatency);
@@ -188,7 +188,7 @@ void BlockRun::executeBarrier(Fiber &fiber, const Instruction &instruction) {
   case Code::Wait:
     return wait(fiber, instruction);
   case Code::Sync:
-    return meet(fiber, instruction, 0, program.machine->warpgroupThreads * program.numWarpgroups,
+    return meet(fiber, instruction, 0, program.threads * program.numWarpgroups,
                 /*waits=*/true);
   case Code::NamedBarrier: {
     int64_t id = get(0).lane.i;
@@ -238,6 +238,10 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     return gatherAsync(fiber, instruction);
   case Code::ArriveLanded:
     return arriveLanded(fiber, instruction);
+  case Code::CopyShare:
+    return copyShare(fiber, instruction);
+  case Code::CopyWait:
+    return waitForShares(fiber, instruction);
   case Code::StoreAsync:
     return storeAsync(fiber, instruction);
   case Code::StoreWait:

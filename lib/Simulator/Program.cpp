@@ -153,10 +153,10 @@ Expected<const TileInfo *> Compiler::getTile(Operation *op, mlir::Type type) {
     info->isVector = tensor.getRank() == 1;
     auto row = mlir::dyn_cast_or_null<tile::RowAttr>(tensor.getEncoding());
     if (mlir::isa_and_nonnull<tile::BlockedAttr>(row ? row.getOf() : tensor.getEncoding())) {
-      info->rowsOf = getBlockedRows(tensor, program.machine->getWarps(1));
+      info->rowsOf = getBlockedRows(tensor, program.threads / kLanes);
       info->warpgroups = info->rowsOf.size();
     } else if (tensor.getEncoding()) {
-      info->warpgroups = tile::getLayout(tensor).getNumWarps() / program.machine->getWarps(1);
+      info->warpgroups = tile::getLayout(tensor).getNumWarps() * kLanes / program.threads;
     }
   }
   bool hasLayouts = program.numWarpgroups > 1 || roleWarpgroups > 1 || tensor.getEncoding();
@@ -277,11 +277,18 @@ Error Compiler::setUpRoles() {
       specialize = roles;
   });
   // Programs without layouts are the same for any number of warpgroups.
-  program.numWarpgroups = hasLayouts || specialize ? attribute.getWarpgroups() : 1;
+  const Machine &machine = *program.machine;
+  // Blocks that only vote have one answer for all of their warps.
+  bool multiplies = program.kernel.walk([](tile::MmaOp) { return mlir::WalkResult::interrupt(); })
+                        .wasInterrupted();
+  program.threads =
+      machine.product.isAsync || !multiplies ? machine.warpgroupThreads : machine.product.threads;
+  int64_t fibers = machine.warpgroupThreads / program.threads;
+  program.numWarpgroups = hasLayouts || specialize ? attribute.getWarpgroups() * fibers : 1;
   program.block.name = "block";
   program.block.warpgroups = roleWarpgroups = program.numWarpgroups;
   program.block.registers =
-      program.machine->getLaunchRegisters(program.numWarpgroups, attribute.getSchedule().resident);
+      machine.getLaunchRegisters(attribute.getWarpgroups(), attribute.getSchedule().resident);
   if (!specialize) {
     program.roles.push_back(program.block);
     program.roleOf.assign(program.numWarpgroups, 0);
@@ -376,6 +383,11 @@ Error Compiler::compileTileOp(Operation &op) {
     elements = (*tile)->getLocalRows() * source.getDimSize(1);
     Instruction &instruction = addWhole(Code::Reduce, &op);
     instruction.isMax = reduce.getCombiner() == tile::Combiner::Max;
+    return finish(instruction);
+  }
+  if (mlir::isa<tile::AnyRowOp>(op)) {
+    Instruction &instruction = addWhole(Code::Vote, &op);
+    instruction.isMax = true;
     return finish(instruction);
   }
   if (auto vote = mlir::dyn_cast<tile::VoteOp>(op)) {
@@ -557,6 +569,8 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
           .Case<tile::FindRowsOp>([](auto) { return Code::FindRows; })
           .Case<tile::GatherAsyncOp>([](auto) { return Code::GatherAsync; })
           .Case<tile::ArriveLandedOp>([](auto) { return Code::ArriveLanded; })
+          .Case<tile::CopyShareOp>([](auto) { return Code::CopyShare; })
+          .Case<tile::CopyWaitOp>([](auto) { return Code::CopyWait; })
           .Case<tile::StoreAsyncOp>([](auto) { return Code::StoreAsync; })
           .Case<tile::StoreWaitOp>([](auto) { return Code::StoreWait; })
           .Case<tile::MmaCommitOp>([](auto) { return Code::MmaCommit; })

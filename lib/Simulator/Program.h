@@ -78,6 +78,8 @@ enum class Code : uint8_t {
   FindRows,
   GatherAsync,
   ArriveLanded,
+  CopyShare,
+  CopyWait,
   StoreAsync,
   StoreWait,
   MmaAsync,
@@ -165,7 +167,10 @@ public:
   const Machine *machine = nullptr;
   std::vector<Instruction> instructions;
   unsigned numRegisters = 0;
-  /// Fibers of a block: its warpgroups, or 1 for a program of room 4, whose tiles have no layouts.
+  /// Of a fiber: those of a warpgroup or, where warps multiply, of a warp.
+  int64_t threads = 0;
+  /// Fibers of a block: its warpgroups, or its warps, or 1 for a program of room 4, whose tiles
+  /// have no layouts.
   int64_t numWarpgroups = 1;
   std::vector<RoleInfo> roles;
   /// The role of each warpgroup after tile.specialize; the block otherwise.

@@ -146,6 +146,7 @@ public:
     options.schedule = getOverrides(problem);
     options.way = problem.way == "auto" ? getOptions().way : problem.way;
     options.fused = getOptions().fused;
+    options.target = getOptions().target;
     std::string source;
     if (!emitFolder.empty())
       llvm::raw_string_ostream(source) << *module;

@@ -31,7 +31,7 @@ static constexpr const char *kUsage =
     "  --apart                consumers of GPUs begin with the first tile that their rows need\n"
     "  --way=lengths|short|long|few|narrow|auto\n"
     "                         sizes of which sequences on GPUs (auto: by the extents of a call)\n"
-    "  --target=NAME          sim: the machine, such as half, which only these tests have\n"
+    "  --target=NAME          sim, cuda: the machine (the default's); half only tests have\n"
     "  --fused                blocks of GPUs add to gradients of queries, where they can\n"
     "  --slack=k              by which factor 2^k maxima may lag on GPUs (auto: the target's "
     "rule)\n"

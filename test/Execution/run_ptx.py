@@ -4,6 +4,7 @@
     run_ptx.py build/dev/bin                      # the cases below
     run_ptx.py build/dev/bin --case causal-128    # some of them
     run_ptx.py build/dev/bin --drop wgmma.wait    # without such instructions, which it has to find
+    run_ptx.py build/dev/bin --target sm_80 --sample 9    # some of them, as another machine has them
 
 What the simulator proves of room 6 is not what the device gets. This executes the text (ptx/block.py), with copies and
 products as late as they may be, on lengths that end within tiles, in bf16: forward, with keys in parts, heads as rows,
@@ -225,42 +226,60 @@ def put_in_pages(source: str, d: int, page: int) -> str:
     return source.replace("{\n", "{\n" + views, 1)
 
 
-def put_in_sequences(source: str, d: int) -> str:
-    """The same function of rows of sequences, whose most rows are sizes of tensors that nothing reads."""
-    t, rows, offsets, size = f"tensor<?x?x?x{d}xbf16>", f"tensor<?x?x{d}xbf16>", "tensor<?xi32>", "tensor<?xi8>"
-    of = ", ".join([f"%rows_{x}: {rows}" for x in "qkv"] + [f"%at_{x}: {offsets}" for x in "qk"] + [f"%most_{x}: {size}" for x in "qk"])
-    source = source.replace(f"%q: {t}, %k: {t}, %v: {t}", of).replace(f"-> {t} {{\n", f"-> {rows} {{\n", 1)
-    views = "  %zero = arith.constant 0 : index\n  %one_ = arith.constant 1 : index\n"
+OFFSETS, SIZE = "tensor<?xi32>", "tensor<?xi8>"
+# Those of operands by name: of queries or of keys.
+SEQUENCES_OF = {"q": "q", "k": "k", "v": "k", "g": "q", "o": "q", "l": "q"}
+
+
+def get_rows(view: str) -> str:
+    """The type of the rows that a view shows, a dimension less."""
+    return view.replace("tensor<?x", "tensor<", 1)
+
+
+def make_views(types: Dict[str, str]) -> Tuple[List[str], str]:
+    """Arguments for query, key and value with their sequences, then for the others, and the views that show them. The most rows
+    of a sequence are sizes of tensors that nothing reads."""
+    given = [f"%rows_{x}: {get_rows(t)}" for x, t in types.items()]
+    given[3:3] = [f"%at_{x}: {OFFSETS}" for x in "qk"] + [f"%most_{x}: {SIZE}" for x in "qk"]
+    text = "  %zero = arith.constant 0 : index\n  %one_ = arith.constant 1 : index\n"
     for x in "qk":
-        views += f"  %size_{x} = tensor.dim %most_{x}, %zero : {size}\n"
-    for x, y in ("qq", "kk", "vk"):
-        views += f"  %{x} = attn.ragged %rows_{x}[%at_{y}] up_to %size_{y} : {rows}, {offsets} -> {t}\n"
-    place = "".join(f"  %t{i} = tensor.dim %rows_q, %{x} : {rows}\n" for i, x in enumerate(("zero", "one_")))
-    place += f"  %e = tensor.empty(%t0, %t1) : {rows}\n  %p = attn.place %o[%at_q] into %e : {t}, {offsets} -> {rows}\n"
+        text += f"  %size_{x} = tensor.dim %most_{x}, %zero : {SIZE}\n"
+    for x, t in types.items():
+        y = SEQUENCES_OF[x]
+        text += f"  %{x} = attn.ragged %rows_{x}[%at_{y}] up_to %size_{y} : {get_rows(t)}, {OFFSETS} -> {t}\n"
+    return given, text
+
+
+def make_place(value: str, like: str, t: str) -> str:
+    """Puts a batch where the rows of the operand `like` are, as %placed_ and its name."""
+    rows = get_rows(t)
+    text = "".join(f"  %{x}_{like} = tensor.dim %rows_{like}, %{y} : {rows}\n" for x, y in (("t", "zero"), ("h", "one_")))
+    text += f"  %e_{like} = tensor.empty(%t_{like}, %h_{like}) : {rows}\n"
+    return text + f"  %placed_{like} = attn.place {value}[%at_{SEQUENCES_OF[like]}] into %e_{like} : {t}, {OFFSETS} -> {rows}\n"
+
+
+def put_in_sequences(source: str, d: int) -> str:
+    """The same function of rows of sequences."""
+    t = f"tensor<?x?x?x{d}xbf16>"
+    given, views = make_views(dict.fromkeys("qkv", t))
+    source = source.replace(f"%q: {t}, %k: {t}, %v: {t}", ", ".join(given)).replace(f"-> {t} {{\n", f"-> {get_rows(t)} {{\n", 1)
     source = source.replace("{\n", "{\n" + views, 1)
-    return source.replace(f"  return %o : {t}", f"{place}  return %p : {rows}")
+    return source.replace(f"  return %o : {t}", f"{make_place('%o', 'q', t)}  return %placed_q : {get_rows(t)}")
 
 
 def make_sequence_gradients(mask: str, d: int) -> str:
     """The gradients of rows of sequences. Arguments: query, keys, values, offsets, the most rows, d_output, output and lse."""
-    t, rows, offsets, size = f"tensor<?x?x?x{d}xbf16>", f"tensor<?x?x{d}xbf16>", "tensor<?xi32>", "tensor<?xi8>"
-    of = {"q": "q", "k": "k", "v": "k", "g": "q", "o": "q", "l": "q"}
-    types = {x: (rows, t) if x != "l" else ("tensor<?x?xf32>", "tensor<?x?x?xf32>") for x in of}
-    given = [f"%rows_{x}: {types[x][0]}" for x in "qkv"] + [f"%at_{x}: {offsets}" for x in "qk"] + [f"%most_{x}: {size}" for x in "qk"]
-    given += [f"%rows_{x}: {types[x][0]}" for x in "gol"]
-    text = "  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : index\n"
-    for x in "qk":
-        text += f"  %size_{x} = tensor.dim %most_{x}, %zero : {size}\n"
-    for x, y in of.items():
-        text += f"  %{x} = attn.ragged %rows_{x}[%at_{y}] up_to %size_{y} : {types[x][0]}, {offsets} -> {types[x][1]}\n"
+    t, lse = f"tensor<?x?x?x{d}xbf16>", "tensor<?x?x?xf32>"
+    given, text = make_views({**dict.fromkeys("qkvgo", t), "l": lse})
     variants = "variants [#attn.causal<bottom_right>]" if mask == "causal" else ""
-    text += f"  %dq, %dk, %dv = attn.attention_grad %q, %k, %v, %o, %l, %g {variants} : {t}, {t}, {t}, {t}, {types['l'][1]}, {t}"
+    text += f"  %dq, %dk, %dv = attn.attention_grad %q, %k, %v, %o, %l, %g {variants} : {t}, {t}, {t}, {t}, {lse}, {t}"
     text += f" -> d_query({t}) d_key({t}) d_value({t})\n"
-    for x in "qkv":
-        text += f"  %t{x} = tensor.dim %rows_{x}, %zero : {rows}\n  %h{x} = tensor.dim %rows_{x}, %one : {rows}\n"
-        text += f"  %e{x} = tensor.empty(%t{x}, %h{x}) : {rows}\n"
-        text += f"  %p{x} = attn.place %d{x}[%at_{of[x]}] into %e{x} : {t}, {offsets} -> {rows}\n"
-    return f"func.func @gradient({', '.join(given)}) -> ({rows}, {rows}, {rows}) {{\n{text}  return %pq, %pk, %pv : {rows}, {rows}, {rows}\n}}\n"
+    text += "".join(make_place(f"%d{x}", x, t) for x in "qkv")
+    results = ", ".join([get_rows(t)] * 3)
+    return (
+        f"func.func @gradient({', '.join(given)}) -> ({results}) {{\n{text}"
+        f"  return %placed_q, %placed_k, %placed_v : {results}\n}}\n"
+    )
 
 
 def make_source(mask: str, d: int) -> str:
@@ -288,10 +307,10 @@ def make_source(mask: str, d: int) -> str:
     )
 
 
-def emit(bin_: Path, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, Any]]:
+def emit(bin_: Path, target: str, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel")
-        passes = revisions.list_passes(path, PAGED.sub("", schedule.replace(GRADIENTS, "").replace(RAGGED, "")))
+        passes = revisions.list_passes(path, PAGED.sub("", schedule.replace(GRADIENTS, "").replace(RAGGED, "")), target)
         appends = has_gradients(schedule) and not is_ragged(schedule)
         if is_ragged(schedule) and has_gradients(schedule):
             source = make_sequence_gradients(mask, d)
@@ -568,7 +587,7 @@ def get_error(got: np.ndarray, exact: np.ndarray) -> float:
 
 def check(o: argparse.Namespace, mask: str, d: int, schedule: str, shape: Tuple[int, ...]) -> bool:
     inputs, outputs, exact = make_problem(mask, schedule, shape, d, np.random.default_rng(o.seed))
-    text, plan = emit(o.bin, mask, d, schedule)
+    text, plan = emit(o.bin, o.target, mask, d, schedule)
     began = time.perf_counter()
     line = f"{make_name(mask, d, schedule):45} {'x'.join(map(str, shape)):14}"
     try:
@@ -591,10 +610,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=Path, help="the folder of attn-opt")
     parser.add_argument("--case", default="*", help="patterns of names, with commas between")
+    parser.add_argument("--sample", type=int, default=0, help="run so many of all cases, others each time")
+    parser.add_argument("--target", default="cuda", help="the machine whose kernels run (default: %(default)s)")
     parser.add_argument("--drop", default="", help="leave out instructions whose names begin so")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of inputs and delays (default: another each time)")
     o = parser.parse_args()
-    cases = CASES + (SAMPLED if o.case != "*" else random.Random(o.seed).sample(SAMPLED, NUM_SAMPLED))
+    drawn = random.Random(o.seed)
+    cases = CASES + (SAMPLED if o.case != "*" or o.sample else drawn.sample(SAMPLED, NUM_SAMPLED))
+    cases = drawn.sample(cases, o.sample) if o.sample else cases
     chosen = [case for case in cases if any(fnmatch.fnmatch(make_name(*case[:3]), p) for p in o.case.split(","))]
     if not chosen:
         print(f"--case: expected a pattern of one of {', '.join(make_name(*case[:3]) for case in CASES + SAMPLED)}, got {o.case}")

@@ -46,7 +46,7 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job, Room unt
   if (!module)
     return llvm::createStringError("expected a source that parses");
   PipelineOptions online;
-  online.target = "cuda";
+  online.target = job.target;
   Overrides said;
   for (auto [field, value, rule] : {std::tuple(&Schedule::blockM, job.problem.blockM, int64_t(0)),
                                     std::tuple(&Schedule::blockN, job.problem.blockN, int64_t(0)),

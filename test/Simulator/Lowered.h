@@ -20,6 +20,8 @@ struct Job {
   Variant variant;
   Problem problem;
   int64_t stages = 0;
+  /// The machine.
+  std::string target = "cuda";
 
   std::string name() const;
 };

@@ -113,8 +113,9 @@ static std::string judge(Specimen &specimen, mlir::func::FuncOp kernel) {
 /// With one (M, N) after the other.
 static Specimen makeAttention(const std::string &name, const Variant &variant, int64_t d,
                               llvm::ArrayRef<std::pair<int64_t, int64_t>> extents,
-                              int64_t blockN = 0, int64_t stages = 0) {
-  Job job{variant, {}, stages};
+                              int64_t blockN = 0, int64_t stages = 0,
+                              const std::string &target = "cuda") {
+  Job job{variant, {}, stages, target};
   job.problem.blockN = blockN;
   job.problem.type = "bf16";
   job.problem.d = job.problem.dv = d;
@@ -232,6 +233,24 @@ static void run() {
   EXPECT_GE(total.found, 0.97 * (total.found + total.accepted));
 }
 
+/// Blocks without roles, whose threads copy and meet.
+static void runWarps() {
+  Score total;
+  for (int64_t stages : {1, 2}) {
+    std::string name = "sm_80, stages " + std::to_string(stages);
+    for (const Score &score :
+         {mutate(makeAttention(name + ", causal", kCausal, 64, {{300, 500}, {290, 390}},
+                               /*blockN=*/64, stages, "sm_80")),
+          mutate(makeAttention(name + ", full", kFull, 64, {{200, 500}, {128, 330}},
+                               /*blockN=*/64, stages, "sm_80"))}) {
+      total.found += score.found;
+      total.accepted += score.accepted;
+    }
+  }
+  EXPECT_GE(total.found, 0.97 * (total.found + total.accepted));
+}
+
 TEST(MutationTest, IsFound) { run(); }
+TEST(MutationTest, IsFoundInWarps) { runWarps(); }
 
 } // namespace attn::test

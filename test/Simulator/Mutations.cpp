@@ -8,6 +8,7 @@
 #include "test/Simulator/Mutations.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -46,8 +47,23 @@ static Value findOther(Value value) {
   return after ? after : first;
 }
 
+/// Whether a copy or its stage is for a loop that follows one without turns: loops of attention
+/// begin with one that has some.
+static bool isAfterEmptyLoop(Operation *op) {
+  if (op->getParentOfType<LoopLikeOpInterface>())
+    return false;
+  for (auto branch = op->getParentOfType<scf::IfOp>(); branch;
+       branch = branch->getParentOfType<scf::IfOp>())
+    if (branch.getElseRegion().isAncestor(op->getParentRegion()))
+      return true;
+  return false;
+}
+
 static std::vector<Kind> getKinds(Operation *op) {
   std::vector<Kind> kinds;
+  if (isAfterEmptyLoop(op) || (isa<tile::CopyWaitOp>(op) && op->getNextNode() &&
+                               op->getNextNode()->hasTrait<OpTrait::ReturnLike>()))
+    return kinds;
   auto addOperands = [&] {
     if (findOperand<tile::SlotType>(op))
       kinds.push_back(Kind::NextSlot);
@@ -101,7 +117,14 @@ static std::vector<Kind> getKinds(Operation *op) {
         if (findOther(stage.getRing()))
           kinds.push_back(Kind::OtherPlace);
       })
-      .Case<tile::SlotOp>([&](auto) { kinds = {Kind::OneMore}; })
+      .Case<tile::SlotOp>([&](auto slot) {
+        // Whoever has no role has one slot alone, for which all stages are alike.
+        auto kernel = slot->template getParentOfType<func::FuncOp>();
+        bool hasRoles = kernel.walk([](tile::SpecializeOp) { return WalkResult::interrupt(); })
+                            .wasInterrupted();
+        if (hasRoles)
+          kinds = {Kind::OneMore};
+      })
       .Case<tile::NextOp>([&](auto) { kinds = {Kind::Remove, Kind::OneMore}; })
       .Case<tile::MmaWaitOp>([&](auto wait) {
         kinds = {Kind::PendingMore};
@@ -113,8 +136,8 @@ static std::vector<Kind> getKinds(Operation *op) {
         if (barrier.getThreads() != uint64_t(128 * tile::getRole(op).warpgroups))
           kinds.push_back(Kind::OtherId);
       })
-      .Case<tile::SyncOp, tile::FenceOp, tile::MmaCommitOp, tile::StoreWaitOp, tile::StoreAsyncOp>(
-          [&](auto) { kinds = {Kind::Remove}; });
+      .Case<tile::CopyShareOp, tile::CopyWaitOp, tile::SyncOp, tile::FenceOp, tile::MmaCommitOp,
+            tile::StoreWaitOp, tile::StoreAsyncOp>([&](auto) { kinds = {Kind::Remove}; });
   return kinds;
 }
 

@@ -58,7 +58,11 @@ struct Mutation {
 ///   * arrivals, expectations and copies do not look at the phase of their slot, stages neither;
 ///   * where a whole role meets at a named barrier, its number does not matter;
 ///   * who waits for the release of the use that comes after waits for more than needed;
-///   * nobody waits for the release of the last use, which stands behind the loops.
+///   * nobody waits for the release of the last use, which stands behind the loops;
+///   * without roles, the last wait is for copies that no loop has read, and copies for a second
+///   loop
+///     stand also where the first has no turn: loops of attention have some;
+///   * stages of rings that have one slot are alike.
 std::vector<Mutation> getMutations(mlir::func::FuncOp kernel);
 
 /// Changes a kernel that is a copy of the one they are mutations of.

@@ -12,7 +12,7 @@
 
 // No element of the mask is evaluated where blocks alone decide, and of tiles that are visited none keeps nothing.
 // RUN: attn-run %s --entry=blocks --device=interpreter --count --shape=B=1,H=2,M=384,N=512,keep.1=3,keep.2=4 | FileCheck %s --check-prefix=COUNT
-// RUN: attn-run %s --entry=under --device=interpreter --count --shape=B=1,H=2,M=512,N=512,keep.1=2,keep.2=2 --input=keep=1..1 | FileCheck %s --check-prefix=UNDER
+// RUN: attn-run %s --entry=under --device=interpreter --count --block-m=128 --block-n=64 --shape=B=1,H=2,M=512,N=512,keep.1=2,keep.2=2 --input=keep=1..1 | FileCheck %s --check-prefix=UNDER
 
 // CHECK: _status: {{.*}}_lists: {{.*}} bytes of shared memory
 // CHECK: no race, no deadlock

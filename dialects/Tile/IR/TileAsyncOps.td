@@ -290,6 +290,42 @@ def Tile_GatherAsyncOp : Tile_Op<"gather_async"> {
   let hasVerifier = 1;
 }
 
+def Tile_CopyShareOp : Tile_Op<"copy_share"> {
+  let summary = "starts copying this thread's share of a box of global memory into a shared tile";
+  let description = [{
+    All threads of the block take part, outside of roles. Elements outside of the source become zero.
+    After a `tile.copy_wait` a thread sees its own share. It sees all of the tile after a `tile.sync`
+    that follows the waits of all threads.
+
+    ```mlir
+    tile.copy_share %k[%b, %h, %n, %zero] to %keys
+        : memref<?x?x?x64xbf16>, !tile.shared<64x64xbf16, swizzle = 128>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyStridedMemRef, "a kernel argument", [MemRead]>:$source,
+    Arg<Variadic<Index>, "position of the box's first element">:$offsets,
+    Arg<Tile_SharedType, "one stage", [MemWrite]>:$dest);
+  let assemblyFormat = [{
+    $source `[` $offsets `]` `to` $dest attr-dict
+    `:` qualified(type($source)) `,` qualified(type($dest))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CopyWaitOp : Tile_Op<"copy_wait"> {
+  let summary = "waits until this thread's shares of all copies have landed";
+  let description = [{
+    ```mlir
+    tile.copy_share %k[%b, %h, %n, %zero] to %keys
+        : memref<?x?x?x64xbf16>, !tile.shared<64x64xbf16, swizzle = 128>
+    tile.copy_wait
+    tile.sync
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def Tile_StoreAsyncOp : Tile_Op<"store_async"> {
   let summary = "starts copying a shared tile into a box of global memory";
   let description = [{

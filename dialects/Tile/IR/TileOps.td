@@ -366,6 +366,22 @@ def Tile_VoteOp : Tile_Op<"vote", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_AnyRowOp : Tile_Op<"any_row", [Pure]> {
+  let summary = "whether some row of those that a warp multiplies is true";
+  let description = [{
+    Each warp has an answer of its own, for its rows. So warps may pass over work on rows that none
+    of theirs needs.
+
+    ```mlir
+    %some = tile.any_row %raised : tensor<128xi1, #tile.row<#tile.acc<units = 4, product = "mma.sync">>>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_Tile, "i1, a number for each row">:$source);
+  let results = (outs Res<I1, "the same in all lanes of a warp">:$result);
+  let assemblyFormat = "$source attr-dict `:` qualified(type($source))";
+  let hasVerifier = 1;
+}
+
 def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
   let summary = "the same tile, held by other threads";
   let description = [{

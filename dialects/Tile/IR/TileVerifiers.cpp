@@ -174,6 +174,23 @@ LogicalResult CopyOp::verify() {
   return verifyBox(*this, getSource(), getOffsets().size(), getDest().getType());
 }
 
+LogicalResult AnyRowOp::verify() {
+  // any_row_c1: rows of i1, of products that warps issue
+  auto type = cast<RankedTensorType>(getSource().getType());
+  auto row = dyn_cast_or_null<RowAttr>(type.getEncoding());
+  auto acc = row ? dyn_cast<AccAttr>(row.getOf()) : AccAttr();
+  if (acc && acc.getUnit().threads == attn::kLanes && type.getElementType().isInteger(1))
+    return success();
+  return emitOpError("expected i1 for each row of products that warps issue, got ") << type;
+}
+
+LogicalResult CopyShareOp::verify() {
+  // copy_share_c1: the block has no roles
+  if ((*this)->getParentOfType<SpecializeOp>())
+    return emitOpError("expected a block without roles: each thread of it has a share");
+  return verifyBox(*this, getSource(), getOffsets().size(), getDest().getType());
+}
+
 LogicalResult StoreAsyncOp::verify() {
   return verifyBox(*this, getDest(), getOffsets().size(), getSource().getType());
 }

@@ -178,7 +178,9 @@ struct SyncPattern : TilePattern<SyncOp> {
   using TilePattern::TilePattern;
   LogicalResult matchAndRewrite(SyncOp op, OneToNOpAdaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    NVVM::FenceMbarrierInitOp::create(rewriter, op.getLoc());
+    // Barriers that copies count by have another proxy.
+    if (context.getKernel(op).machine->copy.signal == attn::Copy::Signal::Bytes)
+      NVVM::FenceMbarrierInitOp::create(rewriter, op.getLoc());
     rewriter.replaceOpWithNewOp<NVVM::Barrier0Op>(op);
     return success();
   }

@@ -63,8 +63,14 @@ Value attn::tile::makeVector(OpBuilder &builder, Location loc, ArrayRef<Value> e
   return vector;
 }
 
-void attn::tile::emitAdd(OpBuilder &builder, Location loc, Value pointer, ArrayRef<Value> elements,
-                         Value keep) {
+void attn::tile::emitAdd(OpBuilder &builder, Location loc, const attn::Machine &machine,
+                         Value pointer, ArrayRef<Value> elements, Value keep) {
+  if (int64_t together = machine.addedTogether; int64_t(elements.size()) > together) {
+    for (auto [index, element] : llvm::enumerate(elements))
+      emitAdd(builder, loc, machine, addBytes(builder, loc, pointer, 4 * int64_t(index)), element,
+              keep);
+    return;
+  }
   std::string registers, constraints = "l";
   for (size_t index = 0; index < elements.size(); ++index) {
     registers += (index ? ", $" : "$") + std::to_string(index + 1);
@@ -144,7 +150,8 @@ struct ScatterAddPattern : TilePattern<ScatterAddOp> {
                                          context.getLane(rewriter, op), i32(rewriter, loc, 0));
     // Where nothing is kept the place may be outside.
     Value isSome = LLVM::FCmpOp::create(rewriter, loc, LLVM::FCmpPredicate::une, sum, zero);
-    emitAdd(rewriter, loc, pointer, sum, combine(rewriter, loc, isFirst, isSome));
+    emitAdd(rewriter, loc, *context.getKernel(op).machine, pointer, sum,
+            combine(rewriter, loc, isFirst, isSome));
   }
 
   LogicalResult matchAndRewrite(ScatterAddOp op, OneToNOpAdaptor adaptor,
@@ -170,7 +177,8 @@ struct ScatterAddPattern : TilePattern<ScatterAddOp> {
       addAsOne(op, getPointer(0), elements, keep, rewriter);
     for (int64_t reg = 0; !isOne && reg < int64_t(elements.size()); ++reg)
       if (!matchPattern(elements[reg], m_AnyZeroFloat()))
-        emitAdd(rewriter, loc, getPointer(reg), elements[reg], keep[reg]);
+        emitAdd(rewriter, loc, *context.getKernel(op).machine, getPointer(reg), elements[reg],
+                keep[reg]);
     rewriter.eraseOp(op);
     return success();
   }

@@ -371,7 +371,8 @@ struct StorePattern : TilePattern<StoreOp> {
           emitExchange(rewriter, loc, isOdd, 1, piece[i], piece[i + 2]);
         }
         int64_t bytes = row * rowBytes + first.position.column * 4;
-        emitAdd(rewriter, loc, addBytes(rewriter, loc, start, bytes), piece);
+        emitAdd(rewriter, loc, *context.getKernel(op).machine,
+                addBytes(rewriter, loc, start, bytes), piece);
       }
   }
 
@@ -392,7 +393,8 @@ struct StorePattern : TilePattern<StoreOp> {
       rewriter.setInsertionPointToStart(branch.thenBlock());
     }
     for (size_t first = 0; first < elements.size(); first += kLaneElements)
-      emitAdd(rewriter, loc, addBytes(rewriter, loc, pointer, int64_t(first) * kLanes * 4),
+      emitAdd(rewriter, loc, *context.getKernel(op).machine,
+              addBytes(rewriter, loc, pointer, int64_t(first) * kLanes * 4),
               ArrayRef(elements).slice(first, kLaneElements));
     rewriter.eraseOp(op);
     return success();
@@ -430,7 +432,8 @@ struct StorePattern : TilePattern<StoreOp> {
           rewriter.setInsertionPointToStart(branch.thenBlock());
         }
         if (op.getAdd())
-          emitAdd(rewriter, loc, tile.emitPointer(rewriter, access.position),
+          emitAdd(rewriter, loc, *context.getKernel(op).machine,
+                  tile.emitPointer(rewriter, access.position),
                   ArrayRef(elements).slice(access.reg, access.width));
         else
           LLVM::StoreOp::create(rewriter, loc,

@@ -23,10 +23,11 @@ mlir::Value combine(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a,
 /// A register's elements [first, first + width) as one value to access memory with.
 mlir::Value makeVector(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::ArrayRef<mlir::Value> elements, int64_t first, int64_t width);
-/// One reduction for all elements; nobody waits for its result. Where `keep` is given and false
-/// there is none: one instruction with a predicate, not a branch around it.
-void emitAdd(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer,
-             mlir::ArrayRef<mlir::Value> elements, mlir::Value keep = {});
+/// One reduction for all elements, or one for each where the machine adds no neighbours at once;
+/// nobody waits for its result. Where `keep` is given and false there is none: one instruction with
+/// a predicate, not a branch around it.
+void emitAdd(mlir::OpBuilder &builder, mlir::Location loc, const attn::Machine &machine,
+             mlir::Value pointer, mlir::ArrayRef<mlir::Value> elements, mlir::Value keep = {});
 
 //===----------------------------------------------------------------------------------------===//
 // Tiles in fragments

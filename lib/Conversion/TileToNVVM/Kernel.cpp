@@ -108,6 +108,17 @@ static void needBounds(Needs &needs, MemRefType type, int64_t rank, bool isRagge
       needs.sizes.insert(dim);
 }
 
+/// Threads find the rows and columns of a tile by these. Sequences bound rows by themselves,
+/// and a table may name pages that a pool does not have.
+static void needShare(Needs &needs, MemRefType type, SharedType tile, bool isPaged, bool isRagged) {
+  int64_t rank = type.getRank(), rows = isPaged ? 0 : tile.isRow() ? rank - 1 : rank - 2;
+  needs.pointer = true;
+  needs.contiguous |= !tile.isRow();
+  for (int64_t dim : {rows, rank - 1})
+    if (type.isDynamicDim(dim) && !(isRagged && dim == rows) && !(tile.isRow() && dim != rows))
+      needs.sizes.insert(dim);
+}
+
 static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType type,
                              bool inFragments, int64_t page, bool isRagged, Operation *user) {
   if (auto op = dyn_cast<CopyAsyncOp>(user)) {
@@ -131,6 +142,8 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     needBounds(needs, type, cast<RankedTensorType>(op.getValue().getType()).getRank(), isRagged);
   } else if (isa<CopyOp>(user)) {
     needBounds(needs, type, 2);
+  } else if (auto op = dyn_cast<CopyShareOp>(user)) {
+    needShare(needs, type, op.getDest().getType(), page != 0, isRagged);
   } else if (auto op = dyn_cast<memref::DimOp>(user); op && op.getConstantIndex() &&
                                                       *op.getConstantIndex() >= 0 &&
                                                       *op.getConstantIndex() < type.getRank()) {
@@ -251,7 +264,7 @@ static LogicalResult needTables(func::FuncOp function, MutableArrayRef<Needs> ne
     if (!paged || argument.use_empty())
       continue;
     for (Operation *user : argument.getUsers())
-      if (!isa<CopyAsyncOp, FindRowsOp, GatherAsyncOp, memref::DimOp>(user))
+      if (!isa<CopyAsyncOp, CopyShareOp, FindRowsOp, GatherAsyncOp, memref::DimOp>(user))
         return user->emitOpError("expected an argument that is not paged");
     // Boxes begin where the swizzle does.
     for (auto [columns, rows, swizzle] : needs[argument.getArgNumber()].boxes)
@@ -274,7 +287,7 @@ static LogicalResult needSequences(func::FuncOp function, MutableArrayRef<Needs>
     bool isAccessed = false;
     for (Operation *user : argument.getUsers()) {
       isAccessed |= !isa<memref::DimOp>(user);
-      if (ragged && !isa<LoadOp, StoreOp, CopyAsyncOp, memref::DimOp>(user))
+      if (ragged && !isa<LoadOp, StoreOp, CopyAsyncOp, CopyShareOp, memref::DimOp>(user))
         return user->emitOpError("expected an argument that is not ragged");
     }
     if (!ragged || !isAccessed)
@@ -297,7 +310,7 @@ static LogicalResult needGroups(func::FuncOp function, MutableArrayRef<Needs> ne
       continue;
     // A box that is stored would write to the heads of other groups.
     for (Operation *user : argument.getUsers())
-      if (!isa<LoadOp, StoreOp, CopyAsyncOp, memref::DimOp>(user))
+      if (!isa<LoadOp, StoreOp, CopyAsyncOp, CopyShareOp, memref::DimOp>(user))
         return user->emitOpError("expected an argument that is not packed");
     for (unsigned number : {index, unsigned(packed.getKeys())}) {
       unsigned dim = getHeadDim(function, number);

@@ -361,6 +361,8 @@ struct MmaPattern : TilePattern<MmaOp> {
   using TilePattern::TilePattern;
   LogicalResult matchAndRewrite(MmaOp op, OneToNOpAdaptor,
                                 ConversionPatternRewriter &rewriter) const override {
+    if (!context.getKernel(op).machine->product.isAsync)
+      return rewriter.notifyMatchFailure(op, "warps multiply by themselves");
     auto type = cast<RankedTensorType>(op.getType());
     if (!hasLayout(type) || !isa<SharedType>(op.getRhs().getType()))
       return op.emitOpError("expected a layout and rhs in shared memory, got ")

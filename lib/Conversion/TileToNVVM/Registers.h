@@ -126,6 +126,7 @@ void lowerRoles(SpecializeOp op, const Kernel &kernel);
 void populateBarrierPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateClearUnreadPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateCopyPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+void populateCopySharePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateDiagonalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateGatherAsyncPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
@@ -135,6 +136,7 @@ void populateRolePatterns(mlir::RewritePatternSet &patterns, const PatternContex
 void populateSynchronousCopyPatterns(mlir::RewritePatternSet &patterns,
                                      const PatternContext &context);
 void populateRowPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+void populateWarpProductPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 /// Computes each f32 element of a tile just before its first use, so that fewer live at once.
 void sinkScalars(mlir::Operation *function);
 

@@ -182,9 +182,23 @@ struct VotePattern : TilePattern<VoteOp> {
     return success();
   }
 };
+
+struct AnyRowPattern : TilePattern<AnyRowOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(AnyRowOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value own;
+    for (Value element : unpack(rewriter, loc, adaptor.getSource()))
+      own = own ? LLVM::OrOp::create(rewriter, loc, own, element).getResult() : element;
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, rewriter.getI1Type(), i32(rewriter, loc, -1),
+                                                  own, NVVM::VoteSyncKind::any);
+    return success();
+  }
+};
 } // namespace
 
 void attn::tile::populateRowPatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<CoordPattern, BroadcastPattern, LoadColumnsPattern, ReducePattern, VotePattern>(
-      context, patterns.getContext());
+  patterns.add<AnyRowPattern, CoordPattern, BroadcastPattern, LoadColumnsPattern, ReducePattern,
+               VotePattern>(context, patterns.getContext());
 }

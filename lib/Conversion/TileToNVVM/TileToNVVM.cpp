@@ -81,6 +81,7 @@ static LogicalResult convertTiles(Operation *function, const KernelMap &kernels)
   populateBarrierPatterns(patterns, patternContext);
   populateClearUnreadPatterns(patterns, patternContext);
   populateCopyPatterns(patterns, patternContext);
+  populateCopySharePatterns(patterns, patternContext);
   populateDiagonalPatterns(patterns, patternContext);
   populateElementwisePatterns(patterns, patternContext);
   populateGatherAsyncPatterns(patterns, patternContext);
@@ -89,6 +90,7 @@ static LogicalResult convertTiles(Operation *function, const KernelMap &kernels)
   populateRolePatterns(patterns, patternContext);
   populateRowPatterns(patterns, patternContext);
   populateSynchronousCopyPatterns(patterns, patternContext);
+  populateWarpProductPatterns(patterns, patternContext);
 
   ConversionTarget target(*context);
   target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();

@@ -159,6 +159,40 @@ static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
   return {{.blockM = rows, .blockN = step}, "cuda-widest"};
 }
 
+/// About the registers of a thread whose warp multiplies: sums, scores and weights of all of its
+/// rows, fragments of operands, and what regions and addresses take.
+static int64_t countWarpRegisters(const GPUProblem &problem, const Schedule &schedule,
+                                  int64_t steps) {
+  constexpr int64_t kAddresses = 24, kFragments = 8, kRowNumbers = 8;
+  return steps * (problem.valueDim / 2 + schedule.blockN / 2 + kRowNumbers + 4) + kFragments +
+         kAddresses + std::min<int64_t>(2 * problem.work.weight, 48);
+}
+
+/// A machine whose warps multiply: as many rows a warp as registers allow, since warps read keys
+/// and values from shared memory for all of their rows at a time, and two blocks, so that one
+/// multiplies while the other waits.
+static Choice chooseForWarps(const Machine &machine, const GPUProblem &problem) {
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
+  GPUBlock block{problem.headDim, problem.valueDim, /*elementBytes=*/2, {}};
+  Schedule &schedule = block.schedule;
+  for (int64_t resident : {2, 1})
+    for (int64_t steps = machine.product.steps; steps > 0; --steps)
+      for (int64_t consumers : {1, 2})
+        for (int64_t keys = 2 * machine.getWarpgroupRows(); keys >= machine.product.rows;
+             keys /= 2) {
+          schedule = {.blockM = consumers * steps * machine.getWarpgroupRows(),
+                      .blockN = int64_t(llvm::alignTo(keys, step)),
+                      .consumers = consumers,
+                      .slack = 0,
+                      .resident = resident};
+          int64_t budget = machine.getBudget(consumers, /*stays=*/false, resident).consumer;
+          if (refuseBlock(machine, block).empty() &&
+              countWarpRegisters(problem, schedule, steps) <= budget)
+            return {schedule, "cuda-warps"};
+        }
+  return chooseWidest(machine, problem);
+}
+
 /// Lets tiles lie in cells: as many keys, in steps, and consumers as a cell has a multiple of.
 /// False if there are none.
 static bool fitToCell(const Machine &machine, Cell cell, int64_t step, Schedule &schedule) {
@@ -217,6 +251,8 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   if (auto choice = chooseInCells(machine, problem))
     return *choice;
   llvm::ArrayRef<Row> rows = getPolicy(machine).rows;
+  if (!machine.hasRoles())
+    return chooseForWarps(machine, problem);
   if (rows.empty())
     return chooseWidest(machine, problem);
   unsigned traits = getTraits(problem);
@@ -328,7 +364,7 @@ static int64_t getDecodingKeys(const GPUProblem &problem, int64_t resident) {
 Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem,
                                int64_t elementBytes, int64_t blockN, bool isGiven) {
   // Eight stages are more than memory needs in flight.
-  constexpr int64_t kMostStages = 8;
+  const int64_t kMostStages = std::min<int64_t>(8, machine.stages);
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim, elementBytes);
   int64_t resident = countDecodingBlocks(problem, isGiven);
   if (!blockN)

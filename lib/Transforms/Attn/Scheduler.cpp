@@ -67,7 +67,10 @@ void Scheduler::settle(Operation *op, Schedule &schedule) const {
     return;
   if (areSizesSaid() && !said.has(&Schedule::consumers)) {
     int64_t owned = isa<AttentionGradKeyValueOp>(op) ? schedule.blockN : schedule.blockM;
-    schedule.consumers = std::max<int64_t>(1, owned / machine->getWarpgroupRows());
+    // As few as can have all rows.
+    int64_t most = machine->getMostRows(1),
+            rows = owned % most ? machine->getWarpgroupRows() : most;
+    schedule.consumers = std::max<int64_t>(1, owned / rows);
   }
   // A number that is given holds.
   if (isPacked(op) && countSplits() == 1) {
@@ -75,6 +78,8 @@ void Scheduler::settle(Operation *op, Schedule &schedule) const {
     schedule.splits = kMostParts;
     schedule.stay = false;
   }
+  if (schedule.stay && !said.has(&Schedule::resident))
+    schedule.resident = 1;
   schedule.lists &= !schedule.stay;
   schedule.apart &= schedule.consumers > 1;
 }

@@ -183,6 +183,9 @@ struct AssignDelaysPass : KernelPass<attn::tile::impl::AssignDelaysPassBase<Assi
   }
 
   LogicalResult transformKernel(func::FuncOp kernel) override {
+    // Threads that wait for each product have nothing to do meanwhile.
+    if (!attn::plan::getMachine(kernel).product.isAsync)
+      return success();
     kernel.walk([](scf::ForOp loop) {
       // A chain in a loop would begin and end in each of its turns.
       if (loop->getParentOfType<LoopLikeOpInterface>())

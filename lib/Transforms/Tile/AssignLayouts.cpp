@@ -188,15 +188,17 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
   auto acc = AccAttr::get(kernel.getContext(), machine.getUnits(warpgroups), machine.product.name);
   BlockedAttr blocks = getBlocks(kernel, machine, warpgroups);
   Attribute anchor = blocks ? Attribute(blocks) : acc;
-  int64_t rows = machine.getWarpgroupRows() * warpgroups;
+  int64_t rows = machine.getWarpgroupRows() * warpgroups, most = machine.getMostRows(warpgroups);
   DenseSet<Value> chunked;
   kernel.walk([&](ReduceOp sum) { addSummed(sum, chunked); });
   WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     auto mma = dyn_cast<MmaOp>(op);
-    if (mma && cast<RankedTensorType>(mma.getType()).getDimSize(0) != rows)
+    if (int64_t given = mma ? cast<RankedTensorType>(mma.getType()).getDimSize(0) : rows;
+        given % rows != 0 || given > most) {
+      std::string orMost = most > rows ? " or " + std::to_string(most) : "";
       return mma.emitOpError("expected ")
-             << rows << " rows for " << warpgroups << " warpgroups, got "
-             << cast<RankedTensorType>(mma.getType()).getDimSize(0);
+             << rows << orMost << " rows for " << warpgroups << " warpgroups, got " << given;
+    }
     // Four would pass for the parts of sums.
     if (int64_t columns = mma ? cast<RankedTensorType>(mma.getType()).getDimSize(1) : 8;
         columns % 8 != 0)

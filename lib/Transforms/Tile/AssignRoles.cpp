@@ -87,6 +87,12 @@ struct AssignRolesPass
       return success();
     if (failed(checkLevel(kernel)))
       return failure();
+    if (const attn::Machine &machine = getMachine(kernel); !machine.hasRoles()) {
+      if (kernel->hasAttr(TileDialect::kRolesAttrName))
+        return kernel.emitOpError("expected no tile.roles on ")
+               << machine.name << ", where all threads copy and compute";
+      return success();
+    }
     if (!kernel->hasAttr(TileDialect::kRolesAttrName)) {
       FailureOr<ArrayAttr> roles = makeRoles(kernel);
       if (failed(roles))

@@ -81,7 +81,8 @@ static LogicalResult addAccess(Accesses &accesses, OpOperand &use) {
       (reads && !isa<MmaOp, LoadColumnsOp, LoadSharedOp>(op) && !clears))
     return op->emitOpError("expected tile.copy, tile.store, tile.load_columns, tile.load_shared, "
                            "tile.clear_unread or tile.mma as a user of a place");
-  if (!getKernelRole(op))
+  bool hasRoles = op->getParentOfType<func::FuncOp>()->hasAttr(TileDialect::kRolesAttrName);
+  if (hasRoles && !getKernelRole(op))
     return op->emitOpError("expected a tile.role, which tile-assign-roles decides, got none");
   if (writes)
     accesses.fills.push_back(op);

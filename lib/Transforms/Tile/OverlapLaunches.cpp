@@ -35,6 +35,8 @@ struct OverlapLaunchesPass
     : RoomPass<attn::tile::impl::OverlapLaunchesPassBase<OverlapLaunchesPass>, within(Room::Async),
                within(Room::Async)> {
   LogicalResult transform() override {
+    if (!getMachine(getOperation()).overlapsLaunches)
+      return success();
     func::FuncOp before;
     for (auto kernel : getOperation().getOps<func::FuncOp>()) {
       auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);

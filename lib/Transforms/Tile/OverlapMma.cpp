@@ -371,6 +371,8 @@ struct OverlapMmaPass
     : KernelPass<attn::tile::impl::OverlapMmaPassBase<OverlapMmaPass>,
                  attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
   LogicalResult transformKernel(func::FuncOp kernel) override {
+    if (!attn::plan::getMachine(kernel).product.isAsync)
+      return success();
     SmallVector<Block *> blocks;
     kernel.walk([&](Block *block) { blocks.push_back(block); });
     return failure(llvm::any_of(blocks, [](Block *block) { return failed(overlap(*block)); }));

@@ -246,6 +246,35 @@ def StageAdditionsPass : Pass<"tile-stage-additions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
+def SkipFactorsPass : Pass<"tile-skip-factors", "::mlir::ModuleOp"> {
+  let summary = "lets warps pass over sums that none of their rows scales";
+  let description = [{
+    Where sums are scaled in the rows that a condition selects, and warps multiply, each warp asks
+    whether the condition holds for some row of its own, and else leaves its sums as they are. After
+    a few steps of attention hardly any maximum rises.
+
+    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`. Fails when: never.
+  }];
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def RunAheadPass : Pass<"tile-run-ahead", "::mlir::ModuleOp"> {
+  let summary = "starts copies early, and lets the threads of a block without roles meet";
+  let description = [{
+    On a machine without roles all threads of a block copy, each its share, and compute. In a loop, a
+    tile starts to come as soon as its place has been read: after the first meeting of the threads
+    that follows its last reader, perhaps in the turn before its own. The threads wait for it before
+    its first reader. They meet wherever one would access what another still writes or reads.
+
+    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`: copies in shares, and
+    meetings. Fails when: an op accesses a place in another way than by copies, stores, products and
+    loads.
+  }];
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
   let summary = "gives each role a program of its own";
   let description = [{

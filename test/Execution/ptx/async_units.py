@@ -102,6 +102,17 @@ def gather_rows(registers: Sequence[np.ndarray]) -> np.ndarray:
     return tile
 
 
+def gather_columns(registers: Sequence[np.ndarray]) -> np.ndarray:
+    """8 columns of the other operand, (16, 8): a quad has pairs of a column."""
+    tile = np.zeros((16, 8), np.float32)
+    lanes = np.arange(32)
+    for number, register in enumerate(registers):
+        row = lanes % 4 * 2 + 8 * number
+        tile[row, lanes // 4] = from_bf16(register & np.uint32(0xFFFF))
+        tile[row + 1, lanes // 4] = from_bf16(register >> np.uint32(16))
+    return tile
+
+
 def locate(register: int) -> "tuple[np.ndarray, np.ndarray]":
     """(row, column) of an accumulator's register in each lane of a warp, of its 16 rows."""
     lanes = np.arange(32)

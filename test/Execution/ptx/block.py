@@ -308,6 +308,11 @@ class Block:
         source = np.arange(32) & segment | by & 31 & ~segment if ".idx" in i.name else np.arange(32) ^ by
         self.write(warp, i.operands[0].split("|")[0], value[source], lanes)
 
+    def do_vote(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        if not i.name.startswith("vote.sync.any") or not lanes.all():
+            raise NotImplementedError(i.text)
+        self.write(warp, i.operands[0], np.full(32, self.read(warp, i.operands[1], "pred").any()), lanes)
+
     def do_elect(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         register, predicate = i.operands[0].split("|")
         first = int(np.argmax(lanes))
@@ -387,21 +392,26 @@ class Block:
         elif i.name.startswith("cp.async.mbarrier.arrive.noinc"):
             barrier = self.barriers[int(self.read_addresses(warp, i.operands[0])[lanes][0])]
             self.arrivals.append((barrier, int(lanes.sum()), list(warp.pieces)))
-        elif i.name == "cp.async.cg.shared.global":
+        elif i.name in ("cp.async.cg.shared.global", "cp.async.ca.shared.global"):
             self.copy_pieces(warp, i, lanes)
+        elif i.name == "cp.async.wait_group":
+            if i.operands[0] != "0":
+                raise NotImplementedError(i.text)
+            self.land_pieces(warp)
+        elif i.name == "cp.async.commit_group":
+            pass
         elif not i.name.startswith("cp.async.bulk.commit_group"):
             self.copy_box(warp, i, lanes)
 
     def copy_pieces(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
-        """16 bytes of each lane, of which so many come from memory, and the others are zeros."""
-        if i.operands[2] != "16":
-            raise NotImplementedError(i.text)
+        """16 or 4 bytes of each lane, of which so many come from memory, and the others are zeros."""
+        size = int(i.operands[2])
         to = self.read_addresses(warp, i.operands[0])[lanes].astype(np.int64)
         bytes_, at = self.memory.find(self.read_addresses(warp, i.operands[1])[lanes])
-        counts = self.read(warp, i.operands[3], "u32")[lanes] if len(i.operands) > 3 else np.full(len(to), 16)
-        if (at < 0).any() or (at + 16 > bytes_.size).any() or (at % 16).any() or (to % 16).any():
-            raise RuntimeError(f"expected pieces of 16 bytes in a tensor of {bytes_.size} bytes, got {at} to {to}")
-        every = np.arange(16)
+        counts = self.read(warp, i.operands[3], "u32")[lanes] if len(i.operands) > 3 else np.full(len(to), size)
+        if (at < 0).any() or (at + size > bytes_.size).any() or (at % size).any() or (to % size).any():
+            raise RuntimeError(f"expected pieces of {size} bytes in a tensor of {bytes_.size} bytes, got {at} to {to}")
+        every = np.arange(size)
         where = to[:, None] + every
         data = np.where(every < counts[:, None], bytes_[at[:, None] + every], 0).astype(np.uint8)
 
@@ -415,6 +425,12 @@ class Block:
         copy = Copy(self.random.randint(1, 40), land)
         warp.pieces.append(copy)
         self.copies.append(copy)
+
+    def land_pieces(self, warp: Warp) -> None:
+        for piece in list(warp.pieces):
+            self.copies.remove(piece)
+            piece.land()
+        self.events += 1
 
     def arrive_landed(self) -> None:
         waiting, self.arrivals = self.arrivals, []
@@ -480,6 +496,31 @@ class Block:
             return None
         self.meet(warp, f"warpgroup {warp.number // 4}", 4)
         return False
+
+    def do_ldmatrix(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        """8 x 8 matrices of 16 bits: each lane has the address of a row, and afterwards two neighbours of a row or a column."""
+        if not lanes.all() or not i.name.startswith("ldmatrix.sync.aligned.m8n8.x") or not i.name.endswith("shared.b16"):
+            raise NotImplementedError(i.text)
+        addresses = self.read_addresses(warp, i.operands[1]).astype(np.int64)
+        registers = i.operands[0].strip("{}").split(",")
+        if (addresses[: 8 * len(registers)] % 16).any():
+            raise RuntimeError("expected rows of matrices at multiples of 16 bytes")
+        words, lane = self.shared.view(np.uint16), np.arange(32)
+        for number, register in enumerate(registers):
+            rows = words[addresses[8 * number : 8 * number + 8, None] // 2 + np.arange(8)]
+            rows = (rows.T if ".trans." in i.name else rows).astype(np.uint32)
+            low, high = rows[lane // 4, lane % 4 * 2], rows[lane // 4, lane % 4 * 2 + 1]
+            self.write(warp, register.strip(), low | high << np.uint32(16), lanes)
+
+    def do_mma(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        if not lanes.all() or not i.name.endswith("m16n8k16.row.col.f32.bf16.bf16.f32"):
+            raise NotImplementedError(i.text)
+        to, a, b, c = ([r.strip() for r in operand.strip("{}").split(",")] for operand in i.operands)
+        left = async_units.gather_rows([self.read(warp, r, "b32") for r in a])
+        product = left @ async_units.gather_columns([self.read(warp, r, "b32") for r in b])
+        for number, (register, added) in enumerate(zip(to, c)):
+            value = product[async_units.locate(number)] + self.read(warp, added, "f32")
+            self.write(warp, register, value.astype(np.float32), lanes)
 
     @staticmethod
     def finish(warp: Warp, pending: int) -> None:

@@ -50,8 +50,13 @@ def parse_instruction(text: str) -> Instruction:
 
 def split_statements(body: str) -> Iterator[str]:
     """Labels, and what semicolons end. Inline assembly stands in braces of its own, which say nothing here."""
+    before = ""
     for line in body.splitlines():
-        line = re.sub(r"//.*", "", line).strip()
+        line = before + re.sub(r"//.*", "", line).strip()
+        # Operands of matrix products have lines of their own.
+        before = line + " " if line and line[-1] not in ";:{}" else ""
+        if before:
+            continue
         label = re.match(r"(\$\w+):", line)
         if label:
             yield label.group(0)

@@ -47,7 +47,7 @@ def divide(x: Lanes, y: Lanes) -> Lanes:
 
 
 def multiply_high(x: Lanes, y: Lanes) -> Lanes:
-    return ((x.astype(object) * y.astype(object)) >> 32).astype(x.dtype)
+    return ((x.astype(object) * y.astype(object)) >> 8 * x.dtype.itemsize).astype(x.dtype)
 
 
 def multiply_wide(x: Lanes, y: Lanes) -> Lanes:
