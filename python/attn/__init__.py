@@ -30,6 +30,7 @@ from ._derivative import gradient
 from ._explain import Explanation, explain
 from ._library import Error
 from ._library import version as __version__
+from ._merge import merge
 from ._operations import absolute as abs
 from ._operations import clip, maximum, minimum, sigmoid, where
 from ._picture import MaskPicture, visualize_mask
@@ -170,6 +171,7 @@ __all__ = [
     "log2",
     "mask_ranges",
     "maximum",
+    "merge",
     "minimum",
     "query_length",
     "rsqrt",

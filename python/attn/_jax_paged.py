@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 import jax
 import jax.numpy as jnp
 
-from . import _arrays, serving
+from . import _arrays, _paged
 from ._indexing import Indexing, index_as
 from ._jax_call import (
     LSE,
@@ -31,6 +31,7 @@ from ._library import Error, OptionTexts, option_texts
 from ._plan import _compile, remember
 from ._problem import Spec, check_window
 from ._scan import Scan
+from ._serving_how import check_how, check_layout, make_score
 from ._source import Source, Text, reads
 
 _TABLE, _LENGTHS = "bc", "b"
@@ -62,7 +63,7 @@ def _trace(
     if found is not None:
         return found[0], [scan.arrays[slot] for slot in found[2]]
     source = Source(spec, scan)
-    text = serving.PagedText(
+    text = _paged.PagedText(
         **{x.name: getattr(source.text, x.name) for x in fields(Text)}, page=page, table=table
     )
     names = name_captured(c.rank for c in source.captures)
@@ -149,14 +150,14 @@ def paged_attention(
         Error: an argument that does not fit, by its name. Nobody looks at what tables and lengths
             hold: wrong ones give wrong results, and never an access outside of the caches.
     """
-    is_rows_first = serving.check_layout(kv_layout)
+    is_rows_first = check_layout(kv_layout)
     q, k, v, table, lengths = (jnp.asarray(x) for x in (q, k_cache, v_cache, page_table, seqused_k))
-    page = serving.check_shapes(q, k, v, table, lengths, is_rows_first)
+    page = _paged.check_shapes(q, k, v, table, lengths, is_rows_first)
     slopes = None if alibi_slopes is None else jnp.asarray(alibi_slopes)
-    serving.check_how(causal, softcap, slopes)
+    check_how(causal, softcap, slopes)
     capped = float(softcap) if softcap else None
-    score = serving.make_score(serving.make_shift(lengths), capped, slopes, score)
-    mask = serving.make_mask(lengths, causal, check_window(window), mask)
+    score = make_score(_paged.make_shift(lengths), capped, slopes, score)
+    mask = _paged.make_mask(lengths, causal, check_window(window), mask)
     if scale is not None and is_on_gpu():
         scale, score = None, scale_score(score, scale, q.shape[-1])
     score, mask = (index_as(x, Indexing.CLAMPED) for x in (score, mask))
