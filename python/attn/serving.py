@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from . import _arrays, _cascade, _dynamo
+from ._cache import Rotary, append, find_slots, rotate
 from ._given import Given
 from ._library import refuse
 from ._merge import merge
@@ -26,11 +27,14 @@ from ._serving_how import check_how, check_layout, check_library, check_out, mak
 from ._varlen import check_sequences, find_ragged_plan, make_shift_of_offsets, run_ragged
 
 __all__ = [
+    "Rotary",
+    "append",
     "cascade_attention",
+    "find_slots",
     "paged_attention",
+    "rotate",
     "varlen_attention",
 ]
-
 
 
 @_dynamo.disable

@@ -251,15 +251,34 @@ def test_names():
 
 Q, CACHE = torch.zeros(3, 2, 4, 16), torch.zeros(3, 9, 2, 16)
 NEW, THREE = torch.zeros(3, 2, 2, 16), torch.zeros(3, dtype=torch.int32)
+COS, WIDE, SOME = torch.zeros(9, 4), torch.zeros(9, 9), {"k": NEW, "v": NEW, "cache_seqlens": THREE}
 
 
 @pytest.mark.parametrize(
     "how, words",
     [
-        ({"rotary_cos": Q}, "rotary_cos: expected None, .*rotate q and k before the call"),
-        ({"rotary_sin": Q}, "rotary_sin: expected None"),
-        ({"rotary_seqlens": THREE}, "rotary_seqlens: expected None"),
-        ({"cu_seqlens_k_new": THREE}, "cu_seqlens_k_new: expected None"),
+        ({"rotary_cos": COS, "rotary_sin": COS}, "rotary_cos: expected None without new keys"),
+        ({"rotary_seqlens": THREE}, "rotary_seqlens: expected None without rotary_cos"),
+        ({"rotary_sin": COS, **SOME}, r"rotary_cos: expected a tensor \(positions, R / 2\)"),
+        ({"rotary_cos": COS, **SOME}, r"rotary_sin: expected a tensor \(positions, R / 2\)"),
+        (
+            {"rotary_cos": COS, "rotary_sin": COS[:3], **SOME},
+            r"rotary_sin: expected floats of shape \(9, 4\)",
+        ),
+        (
+            {"rotary_cos": WIDE, "rotary_sin": WIDE, **SOME},
+            "rotary_cos: expected a position or more, of 8 columns at most",
+        ),
+        (
+            {"rotary_cos": COS, "rotary_sin": COS, "rotary_seqlens": THREE[:2], **SOME},
+            r"rotary_seqlens: expected int32 of shape \(3,\)",
+        ),
+        ({"cu_seqlens_k_new": THREE}, "cu_seqlens_k_new: expected None without new keys"),
+        ({"cu_seqlens_k_new": THREE, **SOME}, r"k: expected a tensor \(T, H, D\)"),
+        (
+            {"cu_seqlens_k_new": THREE, "k": NEW[0], "v": NEW[0]},
+            r"cu_seqlens_k_new: expected int32 of shape \(4,\)",
+        ),
         ({"qv": Q}, "qv: expected None"),
         ({"q_descale": Q}, "q_descale: expected None"),
         ({"k_descale": Q}, "k_descale: expected None"),

@@ -103,13 +103,6 @@ _REFUSED = {
         "0",
         "attn.attention(..., mask=) keeps chunks: (i + n) // size == j // size",
     ),
-    "rotary_cos": ("None", "rotate q and k before the call"),
-    "rotary_sin": ("None", "rotate q and k before the call"),
-    "rotary_seqlens": ("None", "rotate q and k before the call"),
-    "cu_seqlens_k_new": (
-        "None",
-        "give as many new keys of each sequence: k and v of (B, S, Hkv, D)",
-    ),
 }
 
 

@@ -10,8 +10,9 @@ import torch
 import attn
 
 from .. import _flex_node
+from .._cache import Rotary
 from .._library import refuse
-from ._append import append, check_new
+from ._append import New, Turn, append, read_new, turn_rows
 from ._arguments import (
     Window,
     check_floats,
@@ -26,7 +27,6 @@ from ._bounds import Sequences
 from ._order import to_dense
 from ._pages import (
     Pages,
-    append_to_pages,
     attend_pages,
     attend_pages_ragged,
     check_most,
@@ -167,11 +167,16 @@ def flash_attn_with_kvcache(
 
     cache_seqlens says how many keys of each batch are filled: an integer, or int32 (B,) on the device of
     q, which is never read on the host; all if None. Rows of the cache beyond may hold anything. k and v
-    (B, S', Hkv, D) are written into the cache after these first, and count. `causal` and `window_size`
-    count from the last row and the last key of each batch. cache_leftpad, int32 (B,), is the first key
-    that counts. cache_batch_idx, int32 (B,), says which batches of the cache are meant, and copies
+    (B, S', Hkv, D) are written into the cache after these first, and count. With cu_seqlens_k_new, int32
+    (B + 1,), they are (T', Hkv, D), the new keys of sequence b from cu_seqlens_k_new[b] on. `causal` and
+    `window_size` count from the last row and the last key of each batch. cache_leftpad, int32 (B,), is the
+    first key that counts. cache_batch_idx, int32 (B,), says which batches of the cache are meant, and copies
     them: caches in the order of the batch are faster. With cu_seqlens_q, q is (T, H, D), the rows of
     sequence b from cu_seqlens_q[b] on, and lse is (H, T).
+
+    rotary_cos and rotary_sin, (positions, R / 2), rotate the first R columns of q and of the new k, whose first
+    rows are at position cache_seqlens, or at rotary_seqlens, int32 (B,). Without causal and window, all rows
+    of q are at the first one's position. rotary_interleaved says that columns 2 i and 2 i + 1 are a pair.
 
     With block_table (here) or page_table (FlashAttention-3), int32 (B, C), the caches are pools of
     pages, (Np, P, Hkv, D) and (Np, P, Hkv, Dv): key n of batch b is row n % P of page
@@ -179,19 +184,15 @@ def flash_attn_with_kvcache(
     With cu_seqlens_q too, max_seqlen_q says how many rows a sequence has at most, and q is copied.
     A call with pages ends a graph of torch.compile.
 
-    num_splits, pack_gqa, sm_margin, scheduler_metadata and rotary_interleaved choose kernels there, and
-    nothing here; so does max_seqlen_q without pages.
+    num_splits, pack_gqa, sm_margin and scheduler_metadata choose kernels there, and nothing here; so does
+    max_seqlen_q without pages.
 
     Raises:
-        Error: an argument that does not fit, or one that attn does not serve: the rotary tables,
-            cu_seqlens_k_new, qv, the descales, attention_chunk, and cache_batch_idx with pages.
+        Error: an argument that does not fit, or one that attn does not serve: qv, the descales,
+            attention_chunk, and cache_batch_idx with pages.
     """
     refuse_others(
         dict(
-            rotary_cos=rotary_cos,
-            rotary_sin=rotary_sin,
-            rotary_seqlens=rotary_seqlens,
-            cu_seqlens_k_new=cu_seqlens_k_new,
             qv=qv,
             q_descale=q_descale,
             k_descale=k_descale,
@@ -227,14 +228,24 @@ def flash_attn_with_kvcache(
     check_floats("learnable_sink", learnable_sink, q, (q.shape[-2],))
     window, softcap = read_window(window_size, causal), check_softcap(softcap)
     lengths = _read_lengths(cache_seqlens, q, capacity, num_batches)
+    new = None
     if k is not None or v is not None:
-        check_new(k, v, k_cache, v_cache, num_batches, lengths, capacity)
+        free = capacity - (lengths if isinstance(lengths, int) else 0)
+        new = read_new(k, v, (k_cache, v_cache), num_batches, cu_seqlens_k_new, free)
+    elif cu_seqlens_k_new is not None:
+        refuse("cu_seqlens_k_new", "None without new keys", "a tensor")
+    tables = rotary_cos, rotary_sin, rotary_seqlens, rotary_interleaved
+    turn = _read_turn(tables, q, new, lengths, window)
     how = How(softmax_scale, softcap, alibi_slopes, learnable_sink)
     with torch.no_grad():
+        if turn is not None:
+            turn = turn._replace(begin=_fill(turn.begin, num_batches, q))
+            q = turn_rows(q, cu_seqlens_q, turn)
         if is_paged:
             pages = Pages(k_cache, v_cache, table, _fill(lengths, num_batches, q), cache_leftpad)
-            if k is not None:
-                pages = append_to_pages(pages, k, v)
+            if new is not None:
+                append((k_cache, v_cache), new, pages.length, table, turn)
+                pages = pages._replace(length=pages.length + new.count)
             if is_ragged:
                 rows = q, cu_seqlens_q, None, max_seqlen_q
                 found = attend_pages_ragged(*rows, pages, window, how)
@@ -242,12 +253,33 @@ def flash_attn_with_kvcache(
                 found = attend_pages(q, pages, window, how)
         else:
             cache = _Cache(k_cache, v_cache, lengths, cache_leftpad)
-            cache = _fill_and_choose(cache, k, v, cache_batch_idx, num_batches)
+            cache = _fill_and_choose(cache, new, cache_batch_idx, num_batches, turn)
             if is_ragged:
                 found = _attend_ragged(q, cu_seqlens_q, cache, window, how)
             else:
                 found = _attend(q, cache, window, how)
     return found if return_softmax_lse else found[0]
+
+
+def _read_turn(tables: Tuple, q: Any, new: Any, lengths: Any, window: Window) -> Optional[Turn]:
+    """How q and new keys are rotated, if they are."""
+    cos, sin, begin, interleaved = tables
+    if cos is None and sin is None:
+        if begin is not None:
+            refuse("rotary_seqlens", "None without rotary_cos", "a tensor")
+        return None
+    if new is None:
+        refuse("rotary_cos", "None without new keys", "a tensor", "attn.serving.rotate rotates q")
+    for name, x in (("rotary_cos", cos), ("rotary_sin", sin)):
+        check_tensor(name, x, "positions, R / 2")
+        check_floats(name, x, q, tuple(cos.shape))
+    if not cos.shape[0] or 2 * cos.shape[1] > q.shape[-1]:
+        most = q.shape[-1] // 2
+        refuse("rotary_cos", f"a position or more, of {most} columns at most", tuple(cos.shape))
+    if begin is not None:
+        check_integers("rotary_seqlens", begin, q, new.offsets.shape[0] - 1)
+    rotary = Rotary(cos, sin, bool(interleaved))
+    return Turn(rotary, lengths if begin is None else begin, window == (None, None))
 
 
 def _read_table(block_table: Any, page_table: Any, batches: Any, q: Any, num_batches: int) -> Any:
@@ -261,18 +293,20 @@ def _read_table(block_table: Any, page_table: Any, batches: Any, q: Any, num_bat
     return table
 
 
-def _fill_and_choose(cache: _Cache, k: Any, v: Any, batches: Any, num_batches: int) -> _Cache:
+def _fill_and_choose(
+    cache: _Cache, new: Optional[New], batches: Any, num_batches: int, turn: Optional[Turn]
+) -> _Cache:
     """The cache with new keys, and of it the batches that are meant."""
     k_cache, v_cache, lengths, begin = cache
     if batches is not None:
         # Kernels read inside of tensors whatever an index is.
         batches = batches.clamp(0, k_cache.shape[0] - 1)
-    if k is not None:
-        begins = _fill(lengths, num_batches, k)
-        if k.shape[1]:
-            append(k_cache, k, begins, batches)
-            append(v_cache, v, begins, batches)
-        lengths = lengths + k.shape[1]
+    if new is not None:
+        begins = _fill(lengths, num_batches, new.k)
+        # A batch is a page, of which each sequence has one.
+        table = None if batches is None else batches[:, None]
+        append((k_cache, v_cache), new, begins, table, turn)
+        lengths = (lengths if isinstance(new.count, int) else begins) + new.count
     if batches is not None:
         k_cache, v_cache = (x.index_select(0, batches) for x in (k_cache, v_cache))
     return _Cache(k_cache, v_cache, lengths, begin)

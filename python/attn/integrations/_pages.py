@@ -1,5 +1,5 @@
 """Keys and values in pages, for callers of flash_attn and of PyTorch's varlen_attn. attn.serving attends; here
-are the checks by their names, new keys, and rows of sequences that lie one after the other."""
+are the checks by their names, and rows of sequences that lie one after the other."""
 
 from __future__ import annotations
 
@@ -63,47 +63,24 @@ def find_pages_reason(q: Any, k: Any, v: Any, cu_q: Any, used: Any, table: Any) 
     return ""
 
 
-def append_to_pages(pages: Pages, k: Any, v: Any) -> Pages:
-    """Writes new keys and values (B, S, Hkv, D) after those of each sequence, and counts them. What has no page
-    is dropped."""
-    count = k.shape[1]
-    if k.numel():
-        places = _find_places(pages, count)
-        _write(pages.k, k, *places)
-        _write(pages.v, v, *places)
-    return pages._replace(length=pages.length + count)
+class Functions(NamedTuple):
+    """A score, and a mask besides lengths and windows, or None; as those of attn.serving.paged_attention."""
+
+    score: Optional[Callable] = None
+    mask: Optional[Callable] = None
 
 
-def _find_places(pages: Pages, count: int) -> Tuple[Any, Any, Any]:
-    """Page and row of each new key, and whether it has one."""
-    num_pages, page = pages.k.shape[:2]
-    columns = pages.table.shape[1]
-    key = pages.length[:, None].long() + torch.arange(count, device=pages.k.device)
-    index = (key // page).clamp(0, max(columns - 1, 0))
-    at = pages.table.long().gather(1, index) if columns else torch.full_like(key, -1)
-    exists = (key >= 0) & (key < columns * page) & (at >= 0) & (at < num_pages)
-    return at.clamp(0, num_pages - 1), key % page, exists
+def _make_mask(begin: Any, mask: Optional[Callable]) -> Optional[Callable]:
+    if begin is None:
+        return mask
+    if mask is None:
+        return lambda b, h, q, kv: kv >= begin[b]
+    return lambda b, h, q, kv: (kv >= begin[b]) & mask(b, h, q, kv)
 
 
-def _write(cache: Any, new: Any, at: Any, row: Any, exists: Any) -> None:
-    """Keys without a place are written where the first that has one is, and as that one: places that are
-    written twice get the same number twice."""
-    at, row, exists = (x.flatten() for x in (at, row, exists))
-    new = new.flatten(0, 1)
-    # Of several that are largest, argmax finds any one.
-    first = exists.int().argmax(0, keepdim=True)
-    index = torch.where(exists, torch.arange(at.shape[0], device=at.device), first)
-    at, row, new = (x.index_select(0, index) for x in (at, row, new))
-    # None has a place: the memory keeps what it holds.
-    is_new = exists.any().expand(at.shape[0])[:, None, None]
-    cache.index_put_((at, row), torch.where(is_new, new, cache[at, row]))
-
-
-def _make_mask(begin: Any) -> Optional[Callable]:
-    return None if begin is None else lambda b, h, q, kv: kv >= begin[b]
-
-
-def attend_pages(q: Any, pages: Pages, window: Window, how: How) -> Tuple[Any, Any]:
+def attend_pages(
+    q: Any, pages: Pages, window: Window, how: How, functions: Functions = Functions()
+) -> Tuple[Any, Any]:
     """q (B, M, H, D), the last rows of each sequence: (B, M, H, Dv) and (B, H, M)."""
     if 0 in q.shape[:2] or 0 in pages.table.shape or 0 in pages.k.shape[:2]:
         output, lse = make_results(q, pages.v)
@@ -123,16 +100,25 @@ def attend_pages(q: Any, pages: Pages, window: Window, how: How) -> Tuple[Any, A
         softcap=how.softcap or None,
         alibi_slopes=how.slopes,
         sink=None if how.sink is None else how.sink.float(),
-        mask=_make_mask(pages.begin),
+        score=functions.score,
+        mask=_make_mask(pages.begin, functions.mask),
         return_lse=True,
     )
 
 
 def attend_pages_ragged(
-    q: Any, cu_q: Any, used_q: Any, most: int, pages: Pages, window: Window, how: How
+    q: Any,
+    cu_q: Any,
+    used_q: Any,
+    most: int,
+    pages: Pages,
+    window: Window,
+    how: How,
+    functions: Functions = Functions(),
 ) -> Tuple[Any, Any]:
     """q (T, H, D), of which sequence s has the rows from cu_q[s] on; at most `most` of them: (T, H, Dv) and
-    (H, T). Rows in no sequence, and those before the last `most`, give 0 and -inf."""
+    (H, T). Rows in no sequence, and those before the last `most`, give 0 and -inf. To functions, the last
+    row of each sequence is number most - 1."""
     total, count = q.shape[0], cu_q.shape[0] - 1
     begin = cu_q[:-1].long()
     end = cu_q[1:].long() if used_q is None else begin + used_q
@@ -140,7 +126,7 @@ def attend_pages_ragged(
     steps = torch.arange(most, device=q.device) - most
     rows = (end[:, None] + steps).clamp(0, max(total - 1, 0))
     padded = q[rows] if total else q.new_zeros((count, most, *q.shape[1:]))
-    output, lse = attend_pages(padded, pages, window, how)
+    output, lse = attend_pages(padded, pages, window, how, functions)
     if not total or not count or not most:
         empty = q.new_zeros((total, q.shape[1], output.shape[-1]))
         return empty, lse.new_full((q.shape[1], total), -torch.inf)
