@@ -22,7 +22,7 @@ newest := torch transformers jax
 # Where they are installed, 5 GB each where the index of PyTorch's wheels without CUDA is out of reach.
 ENVIRONMENTS ?= build/versions
 # Some minutes of compiled graphs, integrations and gradients; and a minute of them, for each change.
-VERSION_TESTS := $(patsubst %,test/Python/test_%.py,torch operator graph_text recorded gradient flex flex_compiled sdpa package transformers training distributed jax jax_serving)
+VERSION_TESTS := $(patsubst %,test/Python/test_%.py,torch operator graph_text recorded gradient flex flex_compiled sdpa package transformers continuous training distributed jax jax_serving)
 VERSION_SAMPLE := $(patsubst %,test/Python/test_%.py,graph_text recorded) \
                   $(addprefix test/Python/test_operator.py::test_,opcheck dynamic_shapes vmap export) \
                   $(addprefix test/Python/test_gradient.py::test_,checkpoints captured_tensors_under_transforms) \

@@ -22,6 +22,7 @@ import attn
 
 from .. import _flex_node
 from .._library import refuse
+from . import _continuous
 from ._tables import read_table
 
 _logger = logging.get_logger(__name__)
@@ -136,7 +137,8 @@ def _check(module: Any, options: dict) -> None:
             'use attn_implementation="eager" for them'
         )
     if options.get("cache") is not None:
-        refuse("cache", "none", "a paged one", "use generate() without continuous batching")
+        hint = "use the name of register_continuous() with continuous batching"
+        refuse("cache", "none", "a paged one", hint)
 
 
 def _add_table(score: Optional[Callable], table: torch.Tensor) -> Callable:
@@ -230,6 +232,28 @@ def register(name: str = "attn") -> str:
     AttentionInterface.register(name, attention)
     AttentionMaskInterface.register(name, make_mask)
     return name
+
+
+def register_continuous(name: str = "attn_flash_3") -> str:
+    """Makes `name` a flash attention of Transformers, and returns it: for generate_batch and the server of
+    continuous batching, whose keys lie in pages.
+
+        model.set_attn_implementation(transformers.register_continuous())
+        model.generate_batch(prompts, generation_config=...)
+
+    Masks of models are those that flash attention has: causal, windows, softcap and sinks. Models that need
+    other ones take `register`. By the number in the name, Transformers knows that pages are read in place
+    while decoding on a GPU.
+
+    Raises:
+        Error: a name without "flash", which Transformers asks for, or one with a meaning of its own.
+    """
+    return _continuous.register(name)
+
+
+def unregister_continuous(name: str = "attn_flash_3") -> None:
+    """Undoes `register_continuous`; without effect where nothing is registered."""
+    _continuous.unregister(name)
 
 
 def unregister(name: str = "attn") -> None:
