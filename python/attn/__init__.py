@@ -49,6 +49,7 @@ def _register_operators() -> None:
     # Of a PyTorch older than attn serves, calls say what is missing.
     with contextlib.suppress(ImportError):
         importlib.import_module("attn._autograd")
+        importlib.import_module("attn._varlen_operator")
 
 
 _imports.after("torch", _register_operators)

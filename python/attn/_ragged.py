@@ -128,16 +128,22 @@ class RaggedPlan(_plan.Plan):
 
     text: RaggedText
 
-    def run_ragged(self, given: Given, rows: Rows, out: Any = None) -> Tuple[Any, ...]:
-        """The output, then lse and lse_low where the problem has them."""
+    def run_ragged(
+        self, given: Given, rows: Rows, out: Any = None, lse: Any = None
+    ) -> Tuple[Any, ...]:
+        """The output, then lse and lse_low where the problem has them. `out` and `lse` are memory for
+        the first two."""
         tensors = Tensors(self.kernel)
         total, heads, _ = self._add_rows(tensors, given, rows)
         shape, type_ = (total, heads, self.problem.value_dim), self.problem.type
         output = _arrays.empty_like(given.q, None, shape) if out is None else out
         tensors.add_array(output, "out", 3, type_)
         results = [output]
-        for _ in range(self.problem.return_lse + self.problem.return_low):
-            results.append(_arrays.empty_like(given.q, "f32", (total, heads)))
+        for i in range(self.problem.return_lse + self.problem.return_low):
+            is_made = lse is None or i > 0
+            results.append(
+                _arrays.empty_like(given.q, "f32", (total, heads)) if is_made else lse
+            )
             tensors.add_array(results[-1], "lse", 2, "f32")
         tensors.run()
         return tuple(results)

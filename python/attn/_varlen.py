@@ -2,24 +2,85 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _arrays
 from ._given import Given
 from ._library import refuse
 from ._problem import Spec
 from ._ragged import RaggedPlan, RaggedText, Rows
-from ._serving_how import check_array, check_integers, find_plan, read_fields
+from ._serving_how import (
+    check_array,
+    check_integers,
+    check_library,
+    find_plan,
+    make_score,
+    read_fields,
+)
 from ._source import Source
 
 _plans: Dict[Any, Tuple[RaggedPlan, List[Any]]] = {}
 
 
-def make_shift_of_offsets(cu_q: Any, cu_k: Any) -> Callable:
+class Varlen(NamedTuple):
+    """A call without functions of the caller."""
+
+    q: Any
+    k: Any
+    v: Any
+    cu_q: Any
+    cu_k: Any
+    # Of heads, or of sequences and heads; or None.
+    slopes: Any
+    sink: Any
+    most_q: int
+    most_k: int
+    scale: Optional[float]
+    causal: bool
+    # -1 is no bound.
+    left: int
+    right: int
+    softcap: float
+
+
+class Asked(NamedTuple):
+    """The rest of a call."""
+
+    score: Optional[Callable] = None
+    mask: Optional[Callable] = None
+    return_lse: bool = True
+    options: Any = None
+
+
+def prepare(call: Varlen, asked: Asked = Asked()) -> Tuple[RaggedPlan, Given, Rows]:
+    """The kernel of a call, and its arguments."""
+    shift = _make_shift(call.cu_q, call.cu_k)
+    device = -1 if _arrays.is_numpy(call.q) else int(call.q.get_device())
+    window = call.left, call.right
+    spec = Spec(
+        call.q.dtype,
+        int(call.q.shape[2]),
+        int(call.v.shape[2]),
+        "cpu" if device < 0 else f"cuda:{device}",
+        causal=call.causal,
+        window=None if window == (-1, -1) else window,
+        score=make_score(shift, call.softcap or None, call.slopes, asked.score),
+        mask=asked.mask,
+        has_scale=call.scale is not None,
+        has_sink=call.sink is not None,
+        return_lse=asked.return_lse,
+    )
+    names = [_arrays.type_name(x.dtype) or "" for x in (call.cu_q, call.cu_k)]
+    plan, captured = _find_ragged_plan(spec, names[0], names[1], asked.options)
+    given = Given(call.q, call.k, call.v, call.scale, call.sink, True, captured)
+    return plan, given, Rows(call.cu_q, call.cu_k, (call.most_q, call.most_k))
+
+
+def _make_shift(cu_q: Any, cu_k: Any) -> Callable:
     return lambda b: cu_k[b + 1] - cu_k[b] - (cu_q[b + 1] - cu_q[b])
 
 
-def find_ragged_plan(
+def _find_ragged_plan(
     spec: Spec, of_q: str, of_k: str, options: Any
 ) -> Tuple[RaggedPlan, List[Any]]:
     def make(source: Source, captures: Any, texts: Any) -> RaggedPlan:
@@ -29,8 +90,10 @@ def find_ragged_plan(
     return find_plan(_plans, spec, (of_q, of_k), options, make)
 
 
-def check_sequences(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, most: Dict[str, Any]) -> None:
+def check_call(call: Varlen) -> None:
     """Raises Error for what cannot be one call."""
+    q, k, v, cu_q, cu_k = call[:5]
+    check_library(q=q, k=k, v=v, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k)
     for name, x in (("q", q), ("k", k), ("v", v)):
         check_array(name, x, (3,), "(T, H, D)")
         if x.dtype != q.dtype:
@@ -49,6 +112,7 @@ def check_sequences(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, most: Dict[str
         refuse("k", f"the columns of q, {int(q.shape[2])}", int(k.shape[2]))
     if not int(k.shape[1]) or int(q.shape[1]) % int(k.shape[1]):
         refuse("k", f"heads that divide those of q, {int(q.shape[1])}", int(k.shape[1]))
+    most = {"max_seqlen_q": call.most_q, "max_seqlen_k": call.most_k}
     for name, count in most.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             refuse(name, "a number of rows", repr(count))

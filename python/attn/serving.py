@@ -22,9 +22,8 @@ from ._library import refuse
 from ._merge import merge
 from ._paged import check_shapes, find_paged_plan, make_mask, make_shift
 from ._problem import Spec, check_window
-from ._ragged import Rows
 from ._serving_how import check_how, check_layout, check_library, check_out, make_score
-from ._varlen import check_sequences, find_ragged_plan, make_shift_of_offsets, run_ragged
+from ._varlen import Asked, Varlen, check_call, prepare, run_ragged
 
 __all__ = [
     "Rotary",
@@ -223,7 +222,6 @@ def cascade_attention(
     return (output, lse) if return_lse else output
 
 
-@_dynamo.disable
 def varlen_attention(
     q: Any,
     k: Any,
@@ -248,6 +246,8 @@ def varlen_attention(
     """Attention of sequences of any lengths, which lie one after the other.
 
     PyTorch's autograd records calls: q, k and v have gradients, with zeros in rows of no sequence.
+    torch.compile sees an operator, attn::varlen, of calls without score, mask, out and options, and ends a
+    graph at others.
 
     Args:
         q: rows of all queries, (T, H, D). float32, float16 or bfloat16 on the CPU, float16 or bfloat16
@@ -284,33 +284,26 @@ def varlen_attention(
             q, k or v. Nobody looks at what offsets hold: wrong ones mean other rows, and never an
             access outside of the tensors.
     """
-    check_library(q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
     if alibi_slopes is not None:
         check_library(alibi_slopes=alibi_slopes)
-    most = {"max_seqlen_q": max_seqlen_q, "max_seqlen_k": max_seqlen_k}
-    check_sequences(q, k, v, cu_seqlens_q, cu_seqlens_k, most)
     check_how(causal, softcap, alibi_slopes)
+    sides = check_window(window) or (-1, -1)
+    most = max_seqlen_q, max_seqlen_k
+    tensors = q, k, v, cu_seqlens_q, cu_seqlens_k, alibi_slopes, sink
+    call = Varlen(*tensors, *most, scale, causal, *sides, float(softcap or 0.0))
+    is_plain = score is None and mask is None and out is None and not options
+    if _dynamo.is_compiling() and is_plain:
+        # It imports PyTorch, which is there.
+        from . import _varlen_operator
+
+        return _varlen_operator.attend(call, return_lse)
+    return _attend_varlen(call, Asked(score, mask, return_lse, options), out)
+
+
+@_dynamo.disable
+def _attend_varlen(call: Varlen, asked: Asked, out: Any) -> Any:
+    check_call(call)
     if out is not None:
-        check_out(out, q, v)
-    shift = make_shift_of_offsets(cu_seqlens_q, cu_seqlens_k)
-    capped = float(softcap) if softcap else None
-    device = -1 if _arrays.is_numpy(q) else int(q.get_device())
-    spec = Spec(
-        q.dtype,
-        int(q.shape[2]),
-        int(v.shape[2]),
-        "cpu" if device < 0 else f"cuda:{device}",
-        causal=causal,
-        window=check_window(window),
-        score=make_score(shift, capped, alibi_slopes, score),
-        mask=mask,
-        has_scale=scale is not None,
-        has_sink=sink is not None,
-        return_lse=return_lse,
-    )
-    names = [_arrays.type_name(x.dtype) or "" for x in (cu_seqlens_q, cu_seqlens_k)]
-    plan, captured = find_ragged_plan(spec, names[0], names[1], options)
-    given = Given(q, k, v, scale, sink, True, captured)
-    rows = Rows(cu_seqlens_q, cu_seqlens_k, (max_seqlen_q, max_seqlen_k))
-    output, lse = run_ragged(plan, given, rows, out)
-    return (output, lse) if return_lse else output
+        check_out(out, call.q, call.v)
+    output, lse = run_ragged(*prepare(call, asked), out)
+    return (output, lse) if asked.return_lse else output

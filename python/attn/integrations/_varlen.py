@@ -22,8 +22,8 @@ from ._arguments import (
 )
 from ._bounds import Sequences
 from ._pages import attend_table, check_most, check_table
-from ._record_rows import attend_rows
-from ._rows_schema import How, make_forward
+from ._rows_schema import How
+from ._sequences import attend_sequences
 
 
 def _make_seed(dropout_p: Any, q: Any) -> Tuple[float, Any]:
@@ -163,7 +163,8 @@ def flash_attn_varlen_func(
         return give(*found, return_lse, return_attn_probs)
     dropout, seed = _make_seed(dropout_p, q)
     how = How(softmax_scale, softcap, alibi_slopes, learnable_sink, dropout, seed, deterministic)
-    output, lse = attend_rows(make_forward(q, k, v, sequences, window, how))
+    most = max_seqlen_q, max_seqlen_k
+    output, lse = attend_sequences(q, k, v, sequences, window, how, most)
     return give(output, lse, return_lse, return_attn_probs)
 
 

@@ -13,8 +13,8 @@ from ._bounds import Sequences
 from ._counts import count, fallbacks, served
 from ._pages import attend_table, find_pages_reason
 from ._reasons import NO_SEQUENCE, SAME_BITS, find_tensor_reason
-from ._record_rows import attend_rows
-from ._rows_schema import How, make_forward
+from ._rows_schema import How
+from ._sequences import attend_sequences
 
 try:
     _pytorch: Any = importlib.import_module("torch.nn.attention.varlen").varlen_attn
@@ -113,7 +113,8 @@ def varlen_attn(
         return _pytorch(*tensors, cu_seq_q, cu_seq_k, max_q, max_k, **given)
     window = read_window(window_size, False)
     if block_table is None:
-        output, lse = attend_rows(make_forward(*tensors, sequences, window, How(scale)))
+        most = max_q, max_k
+        output, lse = attend_sequences(*tensors, sequences, window, How(scale), most)
     else:
         how = window, How(scale)
         output, lse = attend_table(*tensors, sequences, block_table, max_q, *how)

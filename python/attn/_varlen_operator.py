@@ -1,0 +1,179 @@
+"""attn::varlen and attn::varlen_backward, operators of PyTorch: attn.serving.varlen_attention in graphs of
+torch.compile, without functions of the caller. Lengths stay on the device there too. Rows of no sequence give 0 and
+-inf: results of an operator are always the same."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NoReturn, Optional, Tuple, cast
+
+import torch
+from torch.library import Library, register_fake
+
+from . import _arrays
+from ._library import Error
+from ._operator import to_dense
+from ._ragged import RaggedPlan
+from ._ragged_autograd import check_others
+from ._varlen import Varlen, check_call, prepare
+
+_NAMES = ("query", "key", "value")
+_SEQUENCES = (
+    "Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, Tensor? alibi_slopes, Tensor? sink"
+)
+_HOW = (
+    "SymInt max_seqlen_q, SymInt max_seqlen_k, float? scale, bool causal, SymInt left, SymInt right, float softcap"
+)
+_NUM_TENSORS = Varlen._fields.index("most_q")
+registry = Library("attn", "FRAGMENT")
+_TAGS = (torch.Tag.pt2_compliant_tag,)
+# lse_low is what f32 has no digits for in lse, or zeros where gradients do without it.
+registry.define(
+    f"varlen({_SEQUENCES}, {_HOW}, bool is_recorded) -> (Tensor output, Tensor lse, Tensor lse_low)",
+    tags=_TAGS,
+)
+registry.define(
+    f"varlen_backward(Tensor d_output, Tensor? d_lse, {_SEQUENCES}, {_HOW}, Tensor output, Tensor lse, "
+    "Tensor lse_low, bool[] wanted) -> Tensor[]",
+    tags=_TAGS,
+)
+
+
+def _make_results(call: Varlen, is_recorded: bool) -> Tuple[Any, Any, Any]:
+    """Unwritten."""
+    total, heads, _ = call.q.shape
+    output = call.q.new_empty((total, heads, call.v.shape[2]))
+    lse = call.q.new_empty((total, heads), dtype=torch.float32)
+    return output, lse, lse.new_empty((total if is_recorded else 0, heads))
+
+
+def _shrink(call: Varlen) -> Varlen:
+    """On a CPU, with as many rows as there are: nobody waits for the offsets there."""
+    if not call.q.is_cpu or call.cu_q.shape[0] < 2:
+        return call
+    most = [int((x[1:].long() - x[:-1]).max()) for x in (call.cu_q, call.cu_k)]
+    most_q, most_k = (max(min(x, y), 0) for x, y in zip(most, (call.most_q, call.most_k)))
+    return call._replace(most_q=most_q, most_k=most_k)
+
+
+def _forward(*given: Any) -> Tuple[Any, Any, Any]:
+    call, is_recorded = Varlen(*given[:-1]), given[-1]
+    check_call(call)
+    plan, arguments, rows = prepare(_shrink(call))
+    total, heads, _ = call.q.shape
+    output = call.q.new_zeros((total, heads, call.v.shape[2]))
+    lse = call.q.new_full((total, heads), -torch.inf, dtype=torch.float32)
+    run = cast(RaggedPlan, plan.recorded() if is_recorded else plan)
+    if not total:
+        return output, lse, lse.clone()
+    with torch.no_grad():
+        _, _, *low = run.run_ragged(arguments, rows, output, lse)
+    if not is_recorded:
+        return output, lse, lse.new_empty((0, heads))
+    return output, lse, low[0] if low else torch.zeros_like(lse)
+
+
+def _backward(d_output: Any, d_lse: Any, *given: Any) -> List[Any]:
+    call, (output, lse, low, wanted) = Varlen(*given[:-4]), given[-4:]
+    plan, arguments, rows = prepare(_shrink(call))
+    # Rows of no sequence have a gradient of 0.
+    results: Dict[str, Any] = {
+        name: torch.zeros_like(x, memory_format=torch.contiguous_format)
+        for name, x, is_wanted in zip(_NAMES, call[:3], wanted)
+        if is_wanted
+    }
+    record = (output, lse, low) if plan.recorded().problem.return_low else (output, lse)
+    d_lse = None if d_lse is None else to_dense(d_lse)
+    with torch.no_grad():
+        plan.run_ragged_gradient(arguments, rows, record, to_dense(d_output), d_lse, results)
+    return list(results.values())
+
+
+for _device in ("CPU", "CUDA"):
+    registry.impl("varlen", _forward, _device)
+    registry.impl("varlen_backward", _backward, _device)
+
+
+@register_fake("attn::varlen", lib=registry)
+def _(*given: Any) -> Tuple[Any, Any, Any]:
+    return _make_results(Varlen(*given[:-1]), given[-1])
+
+
+@register_fake("attn::varlen_backward", lib=registry)
+def _(d_output: Any, d_lse: Any, *given: Any) -> List[Any]:
+    call, wanted = Varlen(*given[:-4]), given[-1]
+    return [x.new_empty(x.shape) for x, is_wanted in zip(call[:3], wanted) if is_wanted]
+
+
+# ===- Autograd ---------------------------------------------------------------------------------===#
+
+
+def _refuse_second() -> NoReturn:
+    expected = "first derivatives of sequences, got a second one: there is no such kernel"
+    raise Error("invalid argument", f"attn::varlen: expected {expected}")
+
+
+class _Gradient(torch.autograd.Function):
+    """attn::varlen_backward. It has no derivative, and says so."""
+
+    @staticmethod
+    def forward(*given: Any) -> Any:  # type: ignore[override]
+        return tuple(torch.ops.attn.varlen_backward(*given))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Tuple:  # type: ignore[override]
+        _refuse_second()
+
+
+class _Recorded(torch.autograd.Function):
+    """attn::varlen as autograd records it."""
+
+    @staticmethod
+    def forward(*given: Any) -> Any:  # type: ignore[override]
+        return torch.ops.attn.varlen(*given, True)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
+        ctx.save_for_backward(*inputs[:_NUM_TENSORS], *output)
+        ctx.mark_non_differentiable(output[2])
+        ctx.how = inputs[_NUM_TENSORS:]
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, d_output: Any, d_lse: Any, _: Any) -> Tuple:  # type: ignore[override]
+        *tensors, output, lse, low = ctx.saved_tensors
+        gradients: List[Optional[Any]] = [None] * (_NUM_TENSORS + len(ctx.how))
+        if d_output is None and d_lse is None:
+            return tuple(gradients)
+        d_output = torch.zeros_like(output) if d_output is None else d_output
+        wanted = list(ctx.needs_input_grad[:3])
+        is_recorded = torch.is_grad_enabled()
+        run = _Gradient.apply if is_recorded else torch.ops.attn.varlen_backward
+        found = list(run(d_output, d_lse, *tensors, *ctx.how, output, lse, low, wanted))
+        for i, is_wanted in enumerate(wanted):
+            if is_wanted:
+                gradients[i] = found.pop(0)
+        return tuple(gradients)
+
+
+def _record(*given: Any) -> Any:
+    """Where a graph calls the operator by itself."""
+    if _arrays.is_any_recorded(*given[:3]):
+        return _Recorded.apply(*given[:-1])
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.attn.varlen(*given)
+
+
+registry.impl("varlen", _record, "Autograd")
+
+
+def attend(call: Varlen, return_lse: bool) -> Any:
+    """(output, lse) of (T, H, Dv) and (T, H), or the output."""
+    check_others(alibi_slopes=call.slopes, sink=call.sink)
+    is_recorded = torch.is_grad_enabled() and any(x.requires_grad for x in call[:3])
+    # Dynamo traces no function of autograd that has a tensor twice, as offsets often are.
+    output, lse, _ = torch.ops.attn.varlen(*call, is_recorded)
+    return (output, lse) if return_lse else output
