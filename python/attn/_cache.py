@@ -130,30 +130,34 @@ def _check_cache(name: str, cache: Any, new: Any, new_name: str, is_rows_first: 
         refuse(new_name, f"{cache.dtype} of shape (T, {wanted[0]}, {wanted[1]}), as {name} has", got)
 
 
-def write_rows(cache: Any, new: Any, slots: Any) -> None:
-    """cache (Np, P, Hkv, D), of any strides; new (T, Hkv, D). A slot outside of the cache is skipped.
+def write_rows(caches: Tuple[Any, Any], news: Tuple[Any, Any], slots: Any) -> None:
+    """caches (Np, P, Hkv, D) and (Np, P, Hkv, Dv), of any strides; news (T, Hkv, D) and (T, Hkv, Dv). A slot
+    outside of the caches is skipped.
 
     A row without a slot is written where the first row that has one is, and as that one. So a place that is
     written twice gets the same number twice, and nobody counts rows."""
-    num_pages, page = int(cache.shape[0]), int(cache.shape[1])
-    if not num_pages * page or not int(new.shape[0]):
+    num_pages, page = int(caches[0].shape[0]), int(caches[0].shape[1])
+    count = int(slots.shape[0])
+    if not num_pages * page or not count:
         return
     slots = _to(slots, "int64")
     exists = (slots >= 0) & (slots < num_pages * page)
-    if _arrays.is_numpy(cache):
+    if _arrays.is_numpy(slots):
         slots = slots[exists]
-        cache[slots // page, slots % page] = new[exists]
+        for cache, new in zip(caches, news):
+            cache[slots // page, slots % page] = new[exists]
         return
-    torch = _use(cache)
-    slots = slots.clip(0, num_pages * page - 1)
+    torch = _use(slots)
     # Of several that are largest, argmax finds any one.
     first = exists.int().argmax(0, keepdim=True)
-    index = torch.where(exists, _count_up(int(slots.shape[0]), slots), first)
-    slots, new = slots.index_select(0, index), new.index_select(0, index)
+    index = torch.where(exists, _count_up(count, slots), first)
+    slots = slots.index_select(0, index).clip(0, num_pages * page - 1)
     at, row = slots // page, slots % page
     # Where no row has a slot, memory keeps what it holds.
-    is_any = exists.any().expand(int(slots.shape[0]))[:, None, None]
-    cache.index_put_((at, row), torch.where(is_any, new, cache[at, row]))
+    is_any = exists.any().expand(count)[:, None, None]
+    for cache, new in zip(caches, news):
+        rows = torch.where(is_any, new.index_select(0, index), cache[at, row])
+        cache.index_put_((at, row), rows)
 
 
 def find_slots(
@@ -305,6 +309,6 @@ def _append(
             return _append(k, v, caches, slots, is_rows_first, turn)
     if rotary is not None:
         k = rotate_rows(k, positions, rotary)
-    for cache, new in zip(caches, (k, v)):
-        write_rows(cache if is_rows_first else _arrays.swap(cache), new, slots)
+    pools = caches if is_rows_first else (_arrays.swap(caches[0]), _arrays.swap(caches[1]))
+    write_rows(pools, (k, v), slots)
     return None if q is None else rotate_rows(q, positions, rotary)

@@ -70,8 +70,7 @@ def append(caches: Any, new: New, lengths: Any, table: Any, turn: Optional[Turn]
     k = new.k
     if turn is not None:
         k = rotate_rows(k, find_positions(turn.begin, new.offsets, total)[1], turn.rotary)
-    write_rows(caches[0], k, slots)
-    write_rows(caches[1], new.v, slots)
+    write_rows(caches, (k, new.v), slots)
 
 
 def turn_rows(q: Any, offsets: Any, turn: Turn) -> Any:

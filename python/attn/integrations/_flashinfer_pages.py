@@ -140,6 +140,8 @@ def append_paged_kv_cache(
         expected = (append_key.shape[0], *pool.shape[2:])
         if tuple(x.shape) != expected or x.dtype != pool.dtype:
             refuse(name, f"{pool.dtype} of shape {expected}", f"{x.dtype} of {tuple(x.shape)}")
+    if pools[0].shape[:2] != pools[1].shape[:2]:
+        refuse("paged_kv_cache", "as many pages and rows of values as of keys", pools[1].shape)
     page, count = pools[0].shape[1], kv_indptr.shape[0] - 1
     if not count or not kv_indices.numel():
         return
@@ -151,5 +153,4 @@ def append_paged_kv_cache(
     pages = kv_indices.long()[at.clamp(0, kv_indices.shape[0] - 1)]
     slots = torch.where(exists & (pages >= 0), pages * page + position % page, -1)
     with torch.no_grad():
-        for pool, x in zip(pools, (append_key, append_value)):
-            write_rows(pool, x, slots)
+        write_rows(pools, (append_key, append_value), slots)

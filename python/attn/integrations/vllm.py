@@ -202,8 +202,7 @@ class AttnImpl(AttentionImpl):
         """Writes key and value (T, Hkv, D) where slots say; rows after the last slot are padding."""
         count = slot_mapping.shape[0]
         with torch.no_grad():
-            for pool, new in zip(self._split(kv_cache), (key, value)):
-                write_rows(pool, new[:count], slot_mapping)
+            write_rows(self._split(kv_cache), (key[:count], value[:count]), slot_mapping)
 
     def forward(
         self,
