@@ -14,8 +14,9 @@ from ._flash_reasons import find_reason
 from ._order import lay_out
 from ._pages import attend_table, find_pages_reason
 from ._reasons import NO_SEQUENCE, SAME_BITS
-from ._rows import backward_rows, forward_rows
+from ._rows import backward_rows
 from ._rows_schema import Forward, How, make_backward, make_forward
+from ._sequences import attend_sequences
 
 _FORWARD = "_flash_attention_forward"
 _INPLACE = "_flash_attention_forward_no_dropout_inplace"
@@ -87,10 +88,13 @@ def _run(call: _Call, how: Dict[str, Any]) -> Tuple[Any, Any]:
     if call.return_debug_mask:
         refuse("return_debug_mask", "False", True, "the weights are never stored")
     table = how.get("block_table")
-    if table is None:
-        return forward_rows(_make_rows(call, how))
     sequences, window, options = _read(call, how)
     tensors = call.q, call.k, call.v
+    if table is None:
+        # Autograd, which stands above, records what is needed.
+        with torch.no_grad():
+            most = call.max_q, call.max_k
+            return attend_sequences(*tensors, sequences, window, options, most)
     return attend_table(*tensors, sequences, table, call.max_q, window, options)
 
 

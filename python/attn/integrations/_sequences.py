@@ -75,4 +75,4 @@ def attend_sequences(
     output, lse = _varlen_operator.attend(call, True)
     if sink is not None:
         lse = torch.where(lse == -torch.inf, sink, lse)
-    return output, lse.T
+    return output, lse.T.contiguous()
