@@ -198,6 +198,10 @@ def test_buffers_of_graphs():
         assert torch.equal(lists[0], batch.indptr) and torch.equal(lists[2], batch.last)
         assert torch.equal(lists[1][: len(batch.indices)], batch.indices)
     assert len(places) == 1
+    # Slopes too stay where a graph read them.
+    plan = lambda: wrapper.plan(*batch.lists, 8, 2, 16, 8, "ALIBI", q_data_type=torch.float32)  # noqa: E731
+    slopes = [plan() or wrapper._asked.slopes for _ in range(2)]
+    assert slopes[0] is slopes[1]
     with pytest.raises(attn.Error, match="paged_kv_indptr: expected 3 sequences"):
         # Longer than the buffer of indices allows, or of another batch.
         wrapper._table.update(*Batch([8] * 4, 8).lists, 8, 60, torch.device("cpu"))

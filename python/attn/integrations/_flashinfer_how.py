@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
@@ -73,8 +74,9 @@ def refuse_given(**given: Any) -> None:
             refuse(name, "None", got, _HINTS.get(name, ""))
 
 
+@functools.lru_cache(maxsize=64)
 def make_slopes(heads: int, device: Any) -> torch.Tensor:
-    """Of ALiBi, as its paper defines them for any number of heads."""
+    """Of ALiBi, as its paper defines them for any number of heads. They stay: graphs of earlier plans read them."""
     count = 2 ** int(math.log2(heads))
     slopes = [2.0 ** (-8.0 * i / count) for i in range(1, count + 1)]
     slopes += [2.0 ** (-4.0 * i / count) for i in range(1, 2 * (heads - count), 2)]
