@@ -10,6 +10,9 @@ rank, forward and backward, and
     of parts    the time of the same call on rows and keys that are there already, over the time with transfers
     of one      the time of one GPU with the whole, over GPUs times the time with all of them
     bits        whether the output of gathered keys has the bits of one GPU
+    MB          that a call of gather takes beside its arguments and results on the rank with most, and what the plan says
+
+"gather at once" fetches all key heads before it computes: what overlap is worth.
 
 All in one job, in turns. PyTorch's own is SDPA in its ring, with the back end that it chooses, for causal and full.
 """
@@ -31,8 +34,9 @@ import torch.multiprocessing
 import attn
 import measure
 from attn.distributed import context_parallel_attention, explain, plan
-from attn.distributed._call import make_table, make_total
+from attn.distributed._call import make_numbers, make_table
 from attn.distributed._exchange import Route, exchange
+from attn.distributed._explain import Shape, count_memory
 from attn._functions_of_parts import Functions, make_mask, place
 from attn._problem import check_causal, check_window
 
@@ -100,7 +104,7 @@ def make_parts(p: Any, how: Dict[str, Any], options: Any, rank: int) -> Callable
     causal, window = check_causal(how.pop("causal", False)), check_window(how.pop("window", None))
     mask = make_mask(how.pop("mask", None), causal, window, 0)
     tables = [make_table(x[rank], torch.device("cuda", rank)) for x in (p.rows, p.fetched)]
-    score, mask = place(Functions(how.get("score"), mask), *tables, make_total(p.total, torch.device("cuda", rank)))
+    score, mask = place(Functions(how.get("score"), mask), *tables, make_numbers(p.total, torch.device("cuda", rank)))
     return lambda q, k, v: attn.attention(q, k, v, score=score, mask=mask, options=options)
 
 
@@ -120,6 +124,16 @@ def find_pytorch(is_causal: bool, rank: int, ranks: int) -> Optional[Callable[..
     return run
 
 
+def find_memory(call: Callable[[], Any], result: Any) -> int:
+    """Bytes of a call beside what is there and what it returns."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    call()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before - result.numel() * result.element_size()
+
+
 def run_case(o: argparse.Namespace, rank: int, ranks: int, name: str, length: int, heads: str) -> Optional[Dict[str, Any]]:
     h, hkv = (int(x) for x in heads.split(":"))
     how = make_case(name, length)
@@ -129,6 +143,8 @@ def run_case(o: argparse.Namespace, rank: int, ranks: int, name: str, length: in
     whole, d_output = [make(h), make(hkv), make(hkv)], make(h)
     masks = {x: how[x] for x in ("mask", "causal", "window") if x in how}
     plans = {method: plan(length, method=method, **masks) for method in METHODS if method in o.methods}
+    if "gather" in plans:
+        plans["gather at once"] = plan(length, method="gather", steps=1, **masks)
     calls: Dict[str, Callable[[], Any]] = {}
     results: Dict[str, Any] = {}
     for method, p in plans.items():
@@ -140,6 +156,7 @@ def run_case(o: argparse.Namespace, rank: int, ranks: int, name: str, length: in
         calls[method] = lambda call=call, mine=mine: call(*[x.detach() for x in mine])
         calls[f"{method}, both"] = make_gradient(call, mine, d_mine)
     p = plans.get("gather")
+    taken = find_memory(calls["gather"], results["gather"]) if p is not None else 0
     error, has_bits = 0.0, None
     if p is not None:
         mine = [p.shard(x, 2).contiguous() for x in whole]
@@ -165,16 +182,20 @@ def run_case(o: argparse.Namespace, rank: int, ranks: int, name: str, length: in
         if peer is not None:
             part = [x[:, :, : length // ranks].contiguous() for x in whole]
             calls["pytorch"] = lambda: peer(*[x.clone() for x in part])
-    torch.cuda.reset_peak_memory_stats()
     times = time_all(calls, o.rounds)
     bits = torch.tensor([1 if has_bits else 0], device="cuda")
     dist.all_reduce(bits, op=dist.ReduceOp.MIN)
     worst = torch.tensor([error], device="cuda")
     dist.all_reduce(worst, op=dist.ReduceOp.MAX)
+    most = torch.tensor([taken], device="cuda")
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
     if rank:
         return None
+    shape = Shape(1, h, hkv, D, 2)
+    expected = max(count_memory(p, r, shape)[0] for r in range(ranks)) if p else None
     return {"case": name, "S": length, "heads": heads, "ranks": ranks, "plan": repr(p), "ms": times, "error": float(worst),
             "bits": bool(bits) if has_bits is not None else None,
+            "memory": int(most), "expected_memory": expected,
             "foreign": [p.count_foreign(r) for r in range(ranks)] if p else None,
             "explain": explain(p, heads=h, key_heads=hkv, head_dim=D) if p else None}
 
@@ -182,10 +203,12 @@ def run_case(o: argparse.Namespace, rank: int, ranks: int, name: str, length: in
 def print_row(row: Dict[str, Any]) -> None:
     median = {name: statistics.median(ms) for name, ms in row["ms"].items()}
     print(f"{row['case']} S {row['S']} heads {row['heads']} on {row['ranks']}: {row['plan']} error {row['error']:.1e} bits {row['bits']}")
+    if row["expected_memory"]:
+        print(f"  MB {row['memory'] / 1e6:.1f}, by the plan {row['expected_memory'] / 1e6:.1f}")
     for name, ms in median.items():
         kind = ", both" if name.endswith(", both") else ""
         ratios = []
-        if name.split(",")[0] in METHODS:
+        if name.split(",")[0] in (*METHODS, "gather at once"):
             for other, factor in (("parts", 1), ("one", row["ranks"])):
                 if other + kind in median:
                     ratios.append(f"of {other} {median[other + kind] / factor / ms:.3f}")

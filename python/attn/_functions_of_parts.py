@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
+from ._indexing import find_indexing, index_as
 from ._scan import Captured
 from ._symbols import active
 
@@ -56,25 +57,42 @@ def make_mask(
             kept = join(kv <= q + shift + right)
         return kept
 
-    return keep
+    return _keep_indexing(keep, mask)
 
 
-def place(functions: Functions, rows: Any, keys: Any, total: Any, head: Any = None) -> Functions:
+def _keep_indexing(function: Callable, of: Optional[Callable]) -> Callable:
+    """What indices outside of captured arrays mean to a function that calls another one."""
+    return function if not hasattr(of, "_attn_indexing") else index_as(function, find_indexing(of))
+
+
+def place(
+    functions: Functions, rows: Any, keys: Any, total: Any, head: Any = None, batch: Any = None
+) -> Functions:
     """`rows` and `keys` are sorted tables of positions, or None where positions are the call's own; `total`
-    has M and N of the whole. `head` is an array of the first head, where a call has some of the heads."""
+    has M and N of the whole. `head` and `batch` are arrays of the first one, where a call has some of them."""
     q = None if rows is None else Captured(rows, is_sorted=True)
     k = None if keys is None else Captured(keys, is_sorted=True)
     score, mask = functions
-    total, head = Captured(total), None if head is None else Captured(head)
+    total = Captured(total)
+    first_head, first_batch = (None if x is None else Captured(x) for x in (head, batch))
+
+    def find(b: Any, h: Any, i: Any, j: Any) -> Tuple[Any, Any, Any, Any]:
+        """Where a pair stands in the whole."""
+        return (
+            b if first_batch is None else b + first_batch[0],
+            h if first_head is None else h + first_head[0],
+            i if q is None else q[i],
+            j if k is None else k[j],
+        )
 
     def score_there(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         with Lengths(total):
-            where = h if head is None else h + head[0]
-            return score(s, b, where, i if q is None else q[i], j if k is None else k[j])
+            return score(s, *find(b, h, i, j))
 
     def mask_there(b: Any, h: Any, i: Any, j: Any) -> Any:
         with Lengths(total):
-            where = h if head is None else h + head[0]
-            return mask(b, where, i if q is None else q[i], j if k is None else k[j])
+            return mask(*find(b, h, i, j))
 
-    return Functions(score and score_there, mask and mask_there)
+    return Functions(
+        score and _keep_indexing(score_there, score), mask and _keep_indexing(mask_there, mask)
+    )

@@ -99,7 +99,7 @@ def _make_forward(is_recorded: bool) -> Callable[..., Any]:
             return run(plan, q, k, v, scale, sink, rows_first, captures or [])
         plan = plan.recorded()
         found = run(plan, q, k, v, scale, sink, rows_first, captures or [])
-        return found if plan.problem.return_low else (*found, _make_no_rows(q, rows_first))
+        return found if plan.problem.return_low else (*found, make_no_rows(q, rows_first))
 
     return forward
 
@@ -117,7 +117,7 @@ def run(
     return plan.run(Given(q, k, v, scale, sink, rows_first, captured), is_operator=True)
 
 
-def _make_no_rows(q: Any, rows_first: bool) -> Any:
+def make_no_rows(q: Any, rows_first: bool) -> Any:
     b, h, _ = find_rows(q, rows_first)
     return q.new_empty((b, h, 0), dtype=torch.float32)
 
@@ -181,7 +181,7 @@ def find_rows(q: Tensor, rows_first: bool) -> Tuple[int, int, int]:
 # ===- Fakes ------------------------------------------------------------------------------------===#
 
 
-def _make_results(call: Forward) -> Tuple[Tensor, Tensor]:
+def make_results(call: Forward) -> Tuple[Tensor, Tensor]:
     q, dv = call.q, call.v.shape[-1]
     b, h, m = find_rows(q, call.rows_first)
     shape = (b, m, h, dv) if call.rows_first else (b, h, m, dv)
@@ -190,16 +190,16 @@ def _make_results(call: Forward) -> Tuple[Tensor, Tensor]:
 
 @register_fake("attn::forward", lib=registry)
 def _(*arguments: Any) -> Tuple[Tensor, Tensor]:
-    return _make_results(Forward(*arguments))
+    return make_results(Forward(*arguments))
 
 
 @register_fake("attn::record", lib=registry)
 def _(*arguments: Any) -> Tuple[Tensor, Tensor, Tensor]:
     call = Forward(*arguments)
-    output, lse = _make_results(call)
+    output, lse = make_results(call)
     plan = find(call.source, call.q, call.scale, call.sink, call.captures).recorded()
     has_low = plan.problem.return_low
-    return output, lse, torch.empty_like(lse) if has_low else _make_no_rows(call.q, call.rows_first)
+    return output, lse, torch.empty_like(lse) if has_low else make_no_rows(call.q, call.rows_first)
 
 
 @register_fake("attn::forward_out", lib=registry)

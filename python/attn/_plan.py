@@ -165,9 +165,11 @@ class Plan:
         tensors.run()
         return (output, *rows) if rows else output
 
-    def run_into(self, given: Given, output: Any, lse: Any, workspace: Any = None) -> None:
-        """The call behind everybody who looks, with the memory of its results: lse is None where the
-        problem has none. `workspace` is an array for what kernels leave for each other."""
+    def run_into(
+        self, given: Given, output: Any, lse: Any, workspace: Any = None, low: Any = None
+    ) -> None:
+        """The call behind everybody who looks, with the memory of its results: lse and low are None where
+        the problem has none. `workspace` is an array for what kernels leave for each other."""
         tensors = Tensors(self.kernel)
         b, h, m, _ = self._add_arguments(tensors, given)
         dv, type_ = self.problem.value_dim, self.problem.type
@@ -175,6 +177,8 @@ class Plan:
         results = [("output", output, shape, type_)]
         if self.problem.return_lse:
             results.append(("lse", lse, (b, h, m), "f32"))
+        if self.problem.return_low:
+            results.append(("lse_low", low, (b, h, m), "f32"))
         for name, x, wanted, element in results:
             extents = tuple(_arrays.view(x, name, self.device)[1])
             if extents != wanted or _arrays.type_name(x.dtype) != element:
@@ -188,7 +192,8 @@ class Plan:
                     f"{name}: expected an array that can be written, got a read-only one",
                     "give a copy",
                 )
-        self._add_results(tensors, given, output, *[lse] * self.problem.return_lse)
+        rows = [*[lse] * self.problem.return_lse, *[low] * self.problem.return_low]
+        self._add_results(tensors, given, output, *rows)
         tensors.run(workspace)
 
     def prepare(self, shapes: Optional[Shapes], rows_first: bool, captured: List[Any]) -> None:

@@ -39,7 +39,7 @@ def record(
         if type(sink) not in PLAIN:
             return None
         is_recorded = is_recorded or sink.requires_grad
-        sink = sink if sink.dtype is torch.float32 else _to_sink(sink).float()
+        sink = sink if sink.dtype is torch.float32 else to_sink(sink).float()
     for x in captured:
         if type(x) not in PLAIN:
             return None
@@ -101,7 +101,7 @@ def _prepare(plan: Plan, given: Given) -> Tuple[Given, List[Any]]:
     if given.scale is not None:
         given = given._replace(scale=_arrays.to_number(given.scale, "scale"))
     if given.sink is not None:
-        sink = _to_sink(given.sink)
+        sink = to_sink(given.sink)
         given = given._replace(sink=sink if replicate is None else replicate(sink, given.q))
     return given, captured
 
@@ -115,7 +115,7 @@ def _find_sharding(q: Any) -> Any:
     return _sharding.replicate
 
 
-def _to_sink(x: Any) -> Any:
+def to_sink(x: Any) -> Any:
     if not _arrays.is_array(x) or _arrays.type_name(x.dtype) not in ("f16", "bf16", "f32", "f64"):
         got = _arrays.describe_type(x)
         raise Error("invalid argument", f"sink: expected floats of shape (H,), got {got}")

@@ -1,5 +1,6 @@
 """Attention of several processes, compared with f64 of one; run by test_context_parallel.py as each rank."""
 
+import contextlib
 import itertools
 import random
 
@@ -7,7 +8,9 @@ import torch
 import torch.distributed as dist
 
 import attn
-from attn.distributed import context_parallel_attention, plan
+from attn._gradient import GradientPlan
+from attn._plan import Plan
+from attn.distributed import _exchange, _explain, context_parallel_attention, plan
 
 B, D, DV = 2, 16, 24
 SHARDINGS = "contiguous", "zigzag", "dealt"
@@ -105,6 +108,7 @@ def compare(kind, method, sharding, length, heads, type_, layout, seed):
         method=method,
         batches=B,
         heads=h,
+        steps=(None, 1, 2, 7)[seed % 4],
         **{x: how[x] for x in ("mask", "causal", "window") if x in how},
     )
     of = "rows", "keys", "keys"
@@ -160,17 +164,20 @@ def sample(ranks, seed):
 
 
 def check_bits():
-    """A row's bits are those of one process, whoever holds it: output, lse and d_query."""
+    """A row's bits are those of one process, whoever holds it, in however many steps: output, lse and
+    d_query."""
     torch.manual_seed(5)
     q, k, v = (torch.randn(B, x, 517, D) for x in (4, 2, 2))
     for how in ({"causal": True}, {"window": (100, 0)}):
         one = [x.clone().requires_grad_() for x in (q, k, v)]
         wanted, lse = attn.attention(*one, return_lse=True, mask=make_functions(how))
         wanted.sum().backward()
-        for sharding, method in itertools.product(SHARDINGS, ("gather", "ulysses")):
+        for sharding, (method, steps) in itertools.product(
+            SHARDINGS, (("gather", 1), ("gather", 2), ("ulysses", 1))
+        ):
             if method == "ulysses" and 2 % dist.get_world_size():
                 continue
-            p = plan(517, sharding=sharding, method=method, **how)
+            p = plan(517, sharding=sharding, method=method, steps=steps, **how)
             mine = [p.shard(x, 2).requires_grad_() for x in (q, k, v)]
             found, rows = context_parallel_attention(*mine, plan=p, return_lse=True, **how)
             found.sum().backward()
@@ -188,29 +195,106 @@ def make_functions(how):
     return lambda b, h, i, j: (j >= i - left) & (j <= i)
 
 
+@contextlib.contextmanager
+def log_calls():
+    """What this rank starts, waits for and computes, in order: (name, bytes from others, keys)."""
+    log, rank = [], dist.get_rank()
+    move, finish = dist.all_to_all_single, _exchange.Mover.finish
+    run, differentiate = Plan.run_into, GradientPlan.run
+
+    def start(found, rows, received, to, **how):
+        size = found[0].numel() * found.element_size() if len(found) else 0
+        log.append(("start", (len(found) - received[rank]) * size, None))
+        return move(found, rows, received, to, **how)
+
+    def wait(self, pending):
+        log.append(("wait", 0, None))
+        return finish(self, pending)
+
+    def compute(self, given, *others, **how):
+        log.append(("compute", 0, given.k.data_ptr()))
+        return run(self, given, *others, **how)
+
+    def compute_gradients(self, given, *others):
+        log.append(("compute", 0, given.k.data_ptr()))
+        return differentiate(self, given, *others)
+
+    dist.all_to_all_single, _exchange.Mover.finish = start, wait
+    Plan.run_into, GradientPlan.run = compute, compute_gradients
+    try:
+        yield log
+    finally:
+        dist.all_to_all_single, _exchange.Mover.finish = move, finish
+        Plan.run_into, GradientPlan.run = run, differentiate
+
+
 def check_bytes():
     """What is sent is what the plan says."""
-    sent = []
-    move = dist.all_to_all_single
-
-    def count(found, rows, received, to, group=None):
-        rank = dist.get_rank()
-        own = to[rank] * rows[0].numel() * rows.element_size() if len(rows) else 0
-        sent.append(found.numel() * found.element_size() - own)
-        return move(found, rows, received, to, group=group)
-
-    dist.all_to_all_single = count
-    try:
-        p = plan(4096, window=(300, 0), sharding="contiguous")
-        q, k, v = (p.shard(torch.randn(1, 2, 4096, D), 2) for _ in range(3))
+    p = plan(4096, window=(300, 0), sharding="contiguous", steps=2)
+    q, k, v = (p.shard(torch.randn(1, 2, 4096, D), 2) for _ in range(3))
+    with log_calls() as log:
         context_parallel_attention(q, k, v, plan=p, window=(300, 0))
-    finally:
-        dist.all_to_all_single = move
     rank = dist.get_rank()
-    # 300 keys before the first row, and what is left of tiles of rows and of keys.
+    # 300 keys before the first row, and what is left of 384 keys at both ends.
     foreign = p.count_foreign(rank)
-    assert foreign < 300 + 2 * 128 and (foreign >= 300 or rank == 0)
-    assert sum(sent) == foreign * 2 * D * 4 * 2, (sent, foreign)
+    assert foreign < 300 + 2 * 384 and (foreign >= 300 or rank == 0)
+    sent = [bytes_ for name, bytes_, _ in log if name == "start"]
+    assert len(sent) == 2 and sum(sent) == foreign * 2 * D * 4 * 2, (sent, foreign)
+
+
+def check_overlap():
+    """While one group of heads is computed the next one is on its way, in two buffers; gradients go home
+    while the next ones are computed."""
+    p = plan(600, causal=True, steps=4)
+    q, k, v = (p.shard(torch.randn(1, 8, 600, D), 2).requires_grad_() for _ in range(3))
+    with log_calls() as log:
+        output = context_parallel_attention(q, k, v, plan=p, causal=True)
+    names = [name for name, _, _ in log]
+    assert names == ["start", *["wait", "start", "compute"] * 3, "wait", "compute"], names
+    buffers = [address for name, _, address in log if name == "compute"]
+    assert buffers[0] == buffers[2] != buffers[1] == buffers[3]
+    with log_calls() as log:
+        output.sum().backward()
+    names = [name for name, _, _ in log]
+    # The next keys, the gradients of this group, those of the group before are home, these go.
+    first, middle, last = ["wait", "start", "compute", "start"], ["wait", "start", "compute", "wait", "start"], [
+        "wait", "compute", "wait", "start", "wait"
+    ]
+    assert names == ["start", *first, *middle * 2, *last], names
+
+
+def check_memory():
+    """A call takes the memory that the plan says, and not that of all key heads."""
+    b, h, hkv, d, n = 1, 8, 8, 64, 4096
+    p = plan(n, causal=True, steps=8)
+    q, k, v = (p.shard(torch.randn(b, x, n, d), 2) for x in (h, hkv, hkv))
+    attend = lambda *x: context_parallel_attention(*x, plan=p, causal=True)  # noqa: E731
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    d_output = torch.randn_like(q)
+    # Tables and kernels are made once.
+    attend(*leaves).backward(d_output)
+    rank, shape = dist.get_rank(), _explain.Shape(b, h, hkv, d, 4)
+    forward, backward = _explain.count_memory(p, rank, shape)
+    with torch.no_grad():
+        taken = find_peak(lambda: attend(q, k, v)) - q.numel() * 4
+    assert abs(taken / forward - 1) < 0.1, (taken, forward)
+    for x in leaves:
+        x.grad = None
+    output = attend(*leaves)
+    taken = find_peak(lambda: output.backward(d_output)) - 3 * q.numel() * 4
+    assert abs(taken / backward - 1) < 0.1, (taken, backward)
+
+
+def find_peak(call):
+    """Bytes that PyTorch allocates for a call at most at a time."""
+    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        call()
+    events = [x for x in profile.profiler.kineto_results.events() if x.name() == "[memory]"]
+    total = most = 0
+    for event in sorted(events, key=lambda x: x.start_ns()):
+        total += event.nbytes()
+        most = max(most, total)
+    return most
 
 
 def check_errors():
@@ -229,8 +313,8 @@ def check_errors():
         ({"plan": plan(64, causal=True, sharding="contiguous", method=("gather", "ring")[rank % 2])}, "plan"),
     ):
         expect(name + ": expected the same on all ranks", mine, mine, mine, **{**whole, **change})
-    wrong = mine.to((torch.float32, torch.float64)[rank % 2])
-    expect("q: expected the same on all ranks", wrong, mine, mine, **whole)
+    wide = mine.bfloat16() if rank % 2 else mine
+    expect("q: expected the same on all ranks", wide, wide, wide, **whole)
     expect(f"plan: expected one of {dist.get_world_size()} ranks, got one of 9", mine, mine, mine,
            plan=plan(64, 9), causal=True)
     expect("q: expected a tensor of 4 dimensions, got shape ", mine[0], mine, mine, **whole)
@@ -238,10 +322,6 @@ def check_errors():
     expect("causal: expected False, True", mine, mine, mine, plan=p, causal="left")
     expect("window: expected None or ", mine, mine, mine, plan=p, window=(-2, 0))
     expect("k: expected 64 positions|k: expected [0-9]+ positions, as the plan says", mine, x, mine, **whole)
-    learned = torch.randn(64, requires_grad=True)
-    ring = plan(64, method="ring", sharding="contiguous")
-    expect("score: expected arrays without gradients where keys go round", mine, mine, mine, plan=ring,
-           score=lambda s, b, h, i, j: s + learned[j])
     if dist.get_world_size() > 2:
         heads = plan(64, method="ulysses", sharding="contiguous")
         expect("k: expected key heads that", mine, mine, mine, plan=heads)
@@ -261,22 +341,25 @@ def expect(words, *tensors, **how):
 
 
 def check_captured_gradients():
-    """Those of arrays that functions read are a rank's share."""
+    """Those of arrays that functions read are a rank's share, and so is that of a sink."""
     torch.manual_seed(3)
-    q, k, v = (torch.randn(1, 2, 200, D) for _ in range(3))
-    bias = torch.randn(2, 401)
+    ranks = dist.get_world_size()
+    q, k, v = (torch.randn(1, x, 200, D) for x in (2 * ranks, ranks, ranks))
+    leaves = torch.randn(2 * ranks, 401), torch.randn(2 * ranks)
 
-    def run(attend, table):
-        return attend(lambda s, b, h, i, j: s + table[h, i - j + 200]).square().sum()
+    def run(attend, table, sink):
+        return attend(score=lambda s, b, h, i, j: s + table[h, i - j + 200], sink=sink).square().sum()
 
-    one = bias.clone().requires_grad_()
-    run(lambda score: attn.attention(q, k, v, score=score, causal=True), one).backward()
-    p = plan(200, causal=True)
-    part = bias.clone().requires_grad_()
-    mine = [p.shard(x, 2) for x in (q, k, v)]
-    run(lambda score: context_parallel_attention(*mine, plan=p, score=score, causal=True), part).backward()
-    dist.all_reduce(part.grad)
-    assert (part.grad - one.grad).abs().max() < 1e-4
+    one = [x.clone().requires_grad_() for x in leaves]
+    run(lambda **how: attn.attention(q, k, v, causal=True, **how), *one).backward()
+    for method, steps in (("gather", 2), ("ring", 1), ("ulysses", 1)):
+        p = plan(200, causal=True, method=method, steps=steps)
+        part = [x.clone().requires_grad_() for x in leaves]
+        mine = [p.shard(x, 2) for x in (q, k, v)]
+        run(lambda **how: context_parallel_attention(*mine, plan=p, causal=True, **how), *part).backward()
+        for x, y in zip(part, one):
+            dist.all_reduce(x.grad)
+            assert (x.grad - y.grad).abs().max() < 1e-4, (method, steps)
 
 
 def check_unshard():
@@ -316,7 +399,8 @@ def main(what, seed):
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     ranks = dist.get_world_size()
-    checks = check_bits, check_bytes, check_captured_gradients, check_unshard, check_groups, check_errors
+    checks = [check_bits, check_bytes, check_overlap, check_memory, check_captured_gradients, check_unshard]
+    checks += [check_groups, check_errors]
     if what == "calls":
         for check in checks:
             check()

@@ -66,7 +66,7 @@ def test_each_kept_pair_is_computed_once(how, length):
     for rows, fetched in zip(plan.rows, plan.fetched):
         has = torch.zeros(n, dtype=torch.bool)
         for begin, end in fetched:
-            assert begin % 128 == 0 and (end % 128 == 0 or end == n)
+            assert begin % 384 == 0 and (end % 384 == 0 or end == n)
             has[begin:end] = True
         for begin, end in rows:
             assert has[keep[begin:end].any(0)].all()
@@ -80,7 +80,7 @@ def test_balance_and_bytes():
     assert plan("auto", causal=True).balance > 0.999
     window = plan("auto", window=(4096, 0))
     assert window.sharding == "contiguous" and window.balance > 0.97
-    assert max(window.count_foreign(rank) for rank in range(8)) <= 4096 + 128
+    assert max(window.count_foreign(rank) for rank in range(8)) <= 4096 + 384
     assert "balance" in repr(window)
 
 
@@ -116,13 +116,26 @@ def test_documents_are_dealt():
 def test_explain():
     plan = distributed.plan(131072, 8, causal=True)
     text = distributed.explain(plan, heads=64, key_heads=8, head_dim=128)
-    assert len(text.splitlines()) == 11 and "bound by computing; 0.9" in text
+    assert len(text.splitlines()) == 11 and "bound by computing; 1.00" in text
     many = distributed.plan(1 << 20, 1024, window=(4096, 0))
     lines = distributed.explain(many, heads=64, key_heads=8, head_dim=128).splitlines()
     assert 4 <= len(lines) <= 7
     slow = distributed.Rates(link=1e9)
     text = distributed.explain(plan, heads=64, key_heads=8, head_dim=128, rates=slow)
     assert "bound by transfers" in text
+
+
+def test_steps_hide_transfers():
+    """All but the first group of heads moves while others are computed; memory is that of two groups."""
+    _costs = distributed._explain
+    shape, rates = _costs.Shape(1, 64, 8, 128, 2), _costs.Rates(link=1e11)
+    make = lambda steps: distributed.plan(131072, 8, causal=True, steps=steps)  # noqa: E731
+    one, eight = (_costs._estimate(make(steps), 3, shape, rates) for steps in (1, 8))
+    assert one.exposed > 7 * eight.exposed and eight.total < one.total
+    assert eight.memory < 0.3 * one.memory
+    assert make(None).count_steps(1, 64, 8) == 8 and make(3).count_steps(1, 64, 8) == 3
+    # Too few rows for kernels of one key head each.
+    assert distributed.plan(8192, 8).count_steps(1, 64, 8) == 2
 
 
 def test_own_intervals():
@@ -144,6 +157,7 @@ def test_own_intervals():
         (dict(sharding=[[(0, 5)], [(4, 9)]]), "sharding: expected each of 9 positions once"),
         (dict(causal="left"), "causal: expected False, True"),
         (dict(window=(1,)), "window: expected None or"),
+        (dict(steps=0), "steps: expected a number of groups of key heads"),
         (dict(method="p2p"), "method: expected one of auto, gather, ring, ulysses"),
     ],
     ids=str,

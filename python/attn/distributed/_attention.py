@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 import torch
 import torch.distributed as dist
 
-import attn
-
-from .. import _dynamo
-from .._functions_of_parts import Functions, make_mask, place
+from .. import _arrays, _dynamo, _watched
+from .._functions_of_parts import Functions, make_mask
 from .._library import refuse
 from .._problem import check_causal, check_window, is_rows_first
-from ._agree import agree
-from ._call import Call, make_table, make_total
-from ._exchange import Route, exchange
-from ._group import find_group
+from . import _operators
+from ._agree import agree, describe, make_facts
+from ._call import Parts
+from ._group import choose_group, find_group, name_group
 from ._plan import Plan
-from ._ring import attend_ring
-from ._shardings import count
-from ._ulysses import attend_heads
+from ._sources import find_source
 
 
-def _check(q: Any, k: Any, v: Any, plan: Plan, dim: int, group: Any) -> int:
-    """Raises Error for tensors that are not the parts that the plan says. Returns the rank."""
-    if plan.ranks != dist.get_world_size(group):
-        refuse("plan", f"one of {dist.get_world_size(group)} ranks", f"one of {plan.ranks}")
-    rank = dist.get_rank(group)
-    held = (("q", q, plan.rows), ("k", k, plan.keys), ("v", v, plan.keys))
-    for name, x, of in held:
-        if not isinstance(x, torch.Tensor) or x.dim() != 4:
-            got = f"shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else type(x).__name__
-            refuse(name, "a tensor of 4 dimensions", got)
-        if x.shape[dim] != count(of[rank]):
-            refuse(name, f"{count(of[rank])} positions, as the plan says", x.shape[dim])
-    return rank
+class _Prepared(NamedTuple):
+    """What the operators take."""
+
+    tensors: Tuple[Any, Any, Any, Any]
+    # The source, the scale, and whether rows are before heads.
+    how: Tuple[str, Any, bool]
+    parts: str
+    captures: List[torch.Tensor]
 
 
-@_dynamo.disable
 def context_parallel_attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -46,6 +36,7 @@ def context_parallel_attention(
     *,
     plan: Plan,
     group: Any = None,
+    mesh: Any = None,
     scale: Optional[float] = None,
     causal: Union[bool, str] = False,
     window: Optional[Tuple[Optional[int], Optional[int]]] = None,
@@ -64,7 +55,8 @@ def context_parallel_attention(
             (B, Hkv, N, Dv), or as `layout` says.
         plan: of `attn.distributed.plan`. A mask that keeps more keys than the plan was made for loses
             those that were not fetched: give both the same mask.
-        group: a process group, or a DeviceMesh of one dimension; None is the default group.
+        group, mesh: a process group, or a DeviceMesh of one dimension, by either name; None is the
+            default group.
         scale, score, mask, sink, layout, options: as for `attn.attention`. Functions see positions in the
             whole, and so do `causal`, `window`, `attn.query_length` and `attn.key_length`. Arrays that
             they read are whole on every rank.
@@ -73,41 +65,97 @@ def context_parallel_attention(
     Returns:
         The output of this rank's rows, or (output, lse).
 
-        Methods "gather" and "ulysses" make each row in one call, in the order of keys of the whole.
-        Gradients follow for q, k and v. Those of sinks and of arrays that functions read are this rank's
-        share, as those of other parameters are: their sum over ranks is the whole. A call ends a graph
-        of torch.compile.
+        Methods "gather" and "ulysses" make each row over the keys in the order of the whole. Gradients
+        follow for q, k and v; "gather" fetches keys again for them. Those of sinks and of arrays that
+        functions read are this rank's share, as those of other parameters are: their sum over ranks is
+        the whole. A call ends a graph of torch.compile.
 
     Raises:
-        Error: an argument that does not fit, by its name; arguments that differ between ranks, on all of
-            them.
+        Error: an argument that does not fit, by its name; arguments that differ between ranks, or that
+            do not fit on one of them, on all ranks.
     """
-    group = find_group(group)
-    dim = 1 if is_rows_first(layout) else 2
-    rank = _check(q, k, v, plan, dim, group)
-    how = dict(scale=scale, layout=layout, options=options)
-    agree(group, q, plan, causal, window, sink, return_lse, **how)
-    total = make_total(plan.total, q.device)
-    shift = plan.total[1] - plan.total[0]
-    whole = Functions(score, make_mask(mask, check_causal(causal), check_window(window), shift))
-    call = Call(plan, group, whole, total, how)
-    attend = {"gather": attend_rows, "ring": attend_ring, "ulysses": attend_heads}[plan.method]
-    found = attend(q, k, v, sink, call)
+    group = choose_group(group, mesh)
+    asked = (causal, window, score, mask, layout, return_lse, options)
+    found = _call((q, k, v), sink, plan, group, scale, asked)
     return found if return_lse else found[0]
 
 
-def attend_rows(q: Any, k: Any, v: Any, sink: Any, call: Call) -> Any:
-    """(output, lse): one call of the keys that this rank's rows keep."""
-    plan, rank, how = call.plan, call.rank, call.how
-    rows, heads = (1, 2) if call.is_rows_first else (2, 1)
-    route = Route(plan.keys, plan.fetched)
-    k, v = (exchange(x, rows, route, call.group) for x in (k, v))
-    if q.shape[rows]:
-        tables = [make_table(x[rank], q.device) for x in (plan.rows, plan.fetched)]
-        score, mask = place(call.functions, *tables, call.total)
-        return attn.attention(q, k, v, score=score, mask=mask, sink=sink, return_lse=True, **how)
-    # A rank without rows takes part in what its keys are sent for: no element, and a place in the graph of
-    # each input.
-    inputs = [x.sum() * 0 for x in (q, k, v, sink) if x is not None]
-    output = q.new_zeros((*q.shape[:3], v.shape[3])) + sum(inputs).to(q.dtype)
-    return output, q.new_zeros((q.shape[0], q.shape[heads], 0), dtype=torch.float32)
+@_dynamo.disable
+def _call(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: Tuple) -> Any:
+    """(output, lse)."""
+    group = find_group(group)
+    try:
+        prepared = _prepare(tensors, sink, plan, group, scale, asked, (0, 0))
+    except Exception as error:
+        _tell(tensors, sink, plan, group, scale, asked, error)
+        raise
+    return _attend(prepared, plan.method == "ulysses")
+
+
+def _attend(prepared: _Prepared, is_turned: bool) -> Tuple[Any, Any]:
+    (*tensors, sink), how, parts, captures = prepared
+    if not is_turned:
+        return _operators.attend(*tensors, sink, how, parts, captures)
+    turned = _operators.turn(*tensors, how[2], parts)
+    return _operators.turn_back(*_operators.attend(*turned, sink, how, parts, captures), how[2], parts)
+
+
+def _make_facts(asked: Tuple) -> Any:
+    causal, window, score, mask, layout, return_lse, options = asked
+    return make_facts(causal, window, layout, return_lse, options, (score, mask))
+
+
+def _tell(*given: Any) -> None:
+    """The other ranks have an Error too, if they are at the beginning of the same call."""
+    tensors, sink, plan, group, scale, asked, error = given
+    facts = _make_facts(asked)
+    facts.update(describe(*tensors, sink, scale, asked[4] == "bshd"))
+    facts["plan"] = plan.text if isinstance(plan, Plan) else repr(plan)
+    agree(group, facts, error)
+
+
+def _check(tensors: Tuple, plan: Any, group: Any, dim: int) -> int:
+    """Raises Error for tensors that are not the parts that the plan says. Returns the rank."""
+    if not isinstance(plan, Plan):
+        refuse("plan", "one of attn.distributed.plan", type(plan).__name__)
+    if plan.ranks != dist.get_world_size(group):
+        refuse("plan", f"one of {dist.get_world_size(group)} ranks", f"one of {plan.ranks}")
+    rank = dist.get_rank(group)
+    _operators.check_parts(*tensors, plan, dim, rank)
+    if plan.method == "ulysses" and tensors[1].shape[3 - dim] % plan.ranks:
+        hint = 'method="gather" serves any number of them'
+        refuse("k", f"key heads that {plan.ranks} ranks divide", tensors[1].shape[3 - dim], hint)
+    return rank
+
+
+def _prepare(
+    tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: Tuple, first: Tuple[int, int]
+) -> _Prepared:
+    causal, window, score, mask, layout, _, options = asked
+    rows_first = is_rows_first(layout)
+    head_dim, dim = (2, 1) if rows_first else (1, 2)
+    rank = _check(tensors, plan, group, dim)
+    if _arrays.is_autocast():
+        tensors = _arrays.cast(*tensors)
+    q, k, _ = tensors
+    shift = plan.total[1] - plan.total[0]
+    whole = Functions(score, make_mask(mask, check_causal(causal), check_window(window), shift))
+    batch, heads, key_heads = q.shape[0], q.shape[head_dim], k.shape[head_dim]
+    if plan.method == "ulysses":
+        heads //= plan.ranks
+        first = (first[0], first[1] + rank * heads)
+    is_part = any(first) or plan.is_split(batch, heads, key_heads)
+    if sink is not None:
+        sink = _check_sink(sink, q.shape[head_dim])
+        sink = sink[rank * heads : (rank + 1) * heads] if plan.method == "ulysses" else sink
+    source, order, captures = find_source(tensors, whole, plan.method, is_part, (scale, sink, options))
+    scale = None if scale is None else _arrays.to_number(scale, "scale")
+    parts = Parts(name_group(group), plan.text, order, first, tuple(_make_facts(asked).items()))
+    return _Prepared((*tensors, sink), (source, scale, rows_first), parts.write(), captures)
+
+
+def _check_sink(sink: Any, heads: int) -> torch.Tensor:
+    sink = _watched.to_sink(sink)
+    if tuple(sink.shape) != (heads,):
+        refuse("sink", f"floats of shape ({heads},)", f"shape {tuple(sink.shape)}")
+    return sink.float()

@@ -1,36 +1,109 @@
-"""What is the same for all steps of one call."""
+"""What is the same for all steps of one call, and the kernels that steps run."""
 
 from __future__ import annotations
 
+import ast
 import functools
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import torch
 import torch.distributed as dist
 
-from .._functions_of_parts import Functions
-from .._problem import is_rows_first
-from ._plan import Plan
+from .. import _operator
+from .._functions_of_parts import Functions, place
+from .._given import Given
+from ._group import find_by_name
+from ._plan import Plan, read_plan
 from ._shardings import Intervals, make_positions
+
+# What stands for tables while functions are traced: the text is the same for all of them.
+_STANDS_FOR = {name: torch.zeros(2, dtype=torch.int32) for name in ("rows", "keys", "total", "head", "batch")}
+
+# Captured arrays of a source, in its order: numbers of the caller's own, and names of tables.
+Order = Tuple[Union[int, str], ...]
+
+
+def place_parts(functions: Functions, method: str, is_part: bool) -> Functions:
+    """Functions of the whole as a kernel of parts sees them. `is_part` where a kernel may have some of the
+    heads or batches only."""
+    held = (_STANDS_FOR["rows"], _STANDS_FOR["keys"]) if method != "ulysses" else (None, None)
+    first = (_STANDS_FOR["head"], _STANDS_FOR["batch"]) if is_part else (None, None)
+    return place(functions, *held, _STANDS_FOR["total"], *first)
+
+
+def find_order(arrays: List[Any]) -> Tuple[Order, List[Any]]:
+    """Of what a source reads: its order, and the arrays of it that are the caller's."""
+    names = {id(x): name for name, x in _STANDS_FOR.items()}
+    order: List[Union[int, str]] = []
+    given: List[Any] = []
+    for x in arrays:
+        if id(x) in names:
+            order.append(names[id(x)])
+        else:
+            order.append(len(given))
+            given.append(x)
+    return tuple(order), given
+
+
+class Parts(NamedTuple):
+    """What the operators take as text, beside the source of the kernels."""
+
+    group: str
+    plan: str
+    order: Order
+    # The first batch and head of this rank's tensors in the whole.
+    first: Tuple[int, int]
+    # Of arguments that ranks compare, by name.
+    facts: Tuple[Tuple[str, str], ...]
+
+    def write(self) -> str:
+        return repr(tuple(self))
+
+
+@functools.lru_cache(maxsize=256)
+def read_parts(text: str) -> Parts:
+    return Parts(*ast.literal_eval(text))
 
 
 class Call(NamedTuple):
+    """One call of an operator."""
+
     plan: Plan
     group: Any
-    # Of positions in the whole, `causal` and `window` among them.
-    functions: Functions
-    # An array of M and N of the whole.
-    total: torch.Tensor
-    # Other arguments of attn.attention.
-    how: Dict[str, Any]
+    parts: Parts
+    source: str
+    scale: Optional[float]
+    rows_first: bool
+    # The caller's own captured arrays.
+    captures: List[torch.Tensor]
 
     @property
     def rank(self) -> int:
         return dist.get_rank(self.group)
 
-    @property
-    def is_rows_first(self) -> bool:
-        return is_rows_first(self.how["layout"])
+    def to_heads_first(self, x: Any) -> Any:
+        """(B, H, S, D), or back to the layout of the call."""
+        return x.transpose(1, 2) if self.rows_first else x
+
+    def bind(self, device: Any, rows: Any, keys: Any, head: int = 0) -> List[torch.Tensor]:
+        """What kernels read whose rows and keys are these intervals, from a head of this rank on."""
+        batch, first = self.parts.first
+        tables = {
+            "rows": lambda: make_table(rows, device),
+            "keys": lambda: make_table(keys, device),
+            "total": lambda: make_numbers(self.plan.total, device),
+            "head": lambda: make_numbers((first + head, 0), device),
+            "batch": lambda: make_numbers((batch, 0), device),
+        }
+        return [tables[x]() if isinstance(x, str) else self.captures[x] for x in self.parts.order]
+
+
+def make_call(
+    source: str, scale: Any, rows_first: bool, parts: str, captures: Optional[List[Any]]
+) -> Call:
+    read = read_parts(parts)
+    group = find_by_name(read.group)
+    return Call(read_plan(read.plan), group, read, source, scale, rows_first, captures or [])
 
 
 @functools.lru_cache(maxsize=256)
@@ -38,6 +111,77 @@ def make_table(intervals: Intervals, device: torch.device) -> torch.Tensor:
     return make_positions(intervals).to(device, torch.int32)
 
 
-@functools.lru_cache(maxsize=256)
-def make_total(total: Tuple[int, int], device: torch.device) -> torch.Tensor:
-    return torch.tensor(total, dtype=torch.int32, device=device)
+@functools.lru_cache(maxsize=1024)
+def make_numbers(numbers: Tuple[int, int], device: torch.device) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.int32, device=device)
+
+
+# ===- Kernels -----------------------------------------------------------------------------------===#
+
+
+def make_output(call: Call, q: torch.Tensor, columns: int) -> torch.Tensor:
+    """(B, H, M, columns), in memory as the layout of the call has it."""
+    b, h, m = q.shape[:3]
+    return call.to_heads_first(q.new_empty((b, m, h, columns) if call.rows_first else (b, h, m, columns)))
+
+
+class Rows(NamedTuple):
+    """What the forward pass has of rows: (B, H, M, Dv), and (B, H, M) of f32 for others, which may be None."""
+
+    output: Any
+    lse: Any
+    low: Any
+
+
+def attend(call: Call, given: Given, output: Any, is_recorded: bool) -> Rows:
+    """One kernel, into an output of any strides. `given` has what `bind` returns."""
+    plan = _operator.find(call.source, given.q, given.scale, given.sink, given.captured)
+    plan = plan.recorded() if is_recorded else plan
+    lse = given.q.new_empty(given.q.shape[:3], dtype=torch.float32)
+    low = torch.empty_like(lse) if plan.problem.return_low else None
+    plan.run_into(given, output, lse, low=low)
+    return Rows(output, lse, low)
+
+
+def has_low(source: str, q: Any, scale: Any, sink: Any, count: int) -> bool:
+    """Whether gradients of this source, which captures so many arrays, read the low part of lse."""
+    plan = _operator.find(source, q, scale, sink, [None] * count)
+    return plan.recorded().problem.return_low
+
+
+class Sums:
+    """Gradients that kernels of several steps add to, by number: of the sink (3), and of the caller's
+    captured arrays (4 and up), in f32."""
+
+    def __init__(self, call: Call, wanted: List[bool], sink: Any) -> None:
+        self.call, self.wanted = call, wanted
+        of = [sink, *call.captures]
+        self.found: Dict[int, torch.Tensor] = {
+            3 + i: torch.zeros_like(x, dtype=torch.float32)
+            for i, (x, is_wanted) in enumerate(zip(of, wanted[3:]))
+            if is_wanted
+        }
+
+    def differentiate(
+        self, given: Given, rows: Rows, d_output: Any, d_lse: Any, heads: slice = slice(None)
+    ) -> Tuple:
+        """Gradients of q, k and v of one kernel, of these heads of the call; those that are sums are
+        added."""
+        call = self.call
+        named = {3: "sink"}
+        for place_, x in enumerate(call.parts.order):
+            if not isinstance(x, str):
+                named[4 + x] = place_  # type: ignore[assignment]
+        # In the order of a kernel's results: by names, then by places.
+        numbers = sorted(self.found, key=lambda i: (i > 3, named[i]))
+        names = ("query", "key", "value", *[named[i] for i in numbers])
+        whole = _operator.find(call.source, given.q, given.scale, given.sink, given.captured)
+        plan = whole.gradient(names, d_lse is not None, rows.low is not None)
+        found = plan.run(given, rows.output, rows.lse, rows.low, _operator.to_dense(d_output), d_lse)
+        for i, x in zip(numbers, found[3:]):
+            of = self.found[i][heads] if i == 3 else self.found[i]
+            of += x
+        return tuple(found[:3])
+
+    def list(self) -> List[torch.Tensor]:
+        return [self.found[i] for i in sorted(self.found)]

@@ -3,8 +3,9 @@ whoever holds it, and is summed there in f32, in the order of ranks."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Tuple
 
 import torch
 import torch.distributed as dist
@@ -52,6 +53,111 @@ def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
     return _Steps(list(map(count, to)), list(map(count, of)), send.to(device), place.to(device))
 
 
+class Pending(NamedTuple):
+    """A transfer on its way: what `finish` waits for, and what it does then on a CPU. Holds the memory that
+    is sent and received."""
+
+    work: Any
+    unpack: Callable[[], None]
+    into: List[torch.Tensor]
+    memory: Any
+
+
+class Mover:
+    """Transfers along one route that run while the caller computes: on a GPU on a stream of their own, on a
+    CPU by the threads of the process group. All ranks start them in the same order."""
+
+    def __init__(self, route: Route, group: Any, device: torch.device) -> None:
+        self.group = group
+        self.steps = find_steps(route, dist.get_rank(group), device)
+        self.stream = _find_stream(device) if device.type == "cuda" else None
+
+    def fetch(self, parts: List[torch.Tensor], into: List[torch.Tensor]) -> Pending:
+        """Of (B, H, S, columns), those that lie here, into those that are wanted, in ascending order."""
+        steps = self.steps
+
+        def pack() -> torch.Tensor:
+            return torch.cat([x.movedim(2, 0).index_select(0, steps.send) for x in parts], -1)
+
+        def unpack(found: torch.Tensor) -> None:
+            columns = [x.shape[3] for x in into]
+            for x, part in zip(into, found.movedim(0, 2).split(columns, -1)):
+                torch.index_select(part, 2, steps.place, out=x)
+
+        return self._move(pack, unpack, steps.received, steps.sent, into)
+
+    def send_back(self, parts: List[torch.Tensor], into: List[torch.Tensor]) -> Pending:
+        """Gradients of what was fetched, to who holds it: sums in f32, in the order of ranks."""
+        steps = self.steps
+
+        def pack() -> torch.Tensor:
+            back = find_back(steps)
+            return torch.cat([x.movedim(2, 0).index_select(0, back) for x in parts], -1)
+
+        def unpack(found: torch.Tensor) -> None:
+            columns = [x.shape[3] for x in into]
+            for x, part in zip(into, found.split(columns, -1)):
+                x.copy_(_add_parts(part, steps, x.shape[2]).movedim(0, 2))
+
+        return self._move(pack, unpack, steps.sent, steps.received, into)
+
+    def _move(
+        self, pack: Callable, unpack: Callable, received: List[int], sent: List[int], into: List[Any]
+    ) -> Pending:
+        with self._aside():
+            rows = pack()
+            found = rows.new_empty((sum(received), *rows.shape[1:]))
+            how = dict(group=self.group, async_op=True)
+            work = dist.all_to_all_single(found, rows, received, sent, **how)
+            if self.stream is None:
+                return Pending(work, lambda: unpack(found), into, rows)
+            # The stream waits, and not the host.
+            work.wait()
+            unpack(found)
+            done = torch.cuda.Event()
+            done.record(self.stream)
+        return Pending(done, lambda: None, into, pack)
+
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[None]:
+        """What is queued here runs after all that the caller has queued so far, and beside what it queues
+        from now on."""
+        if self.stream is None:
+            yield
+            return
+        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
+        with torch.cuda.stream(self.stream):
+            yield
+
+    def finish(self, pending: Pending) -> List[torch.Tensor]:
+        if self.stream is None:
+            pending.work.wait()
+            pending.unpack()
+        else:
+            torch.cuda.current_stream(self.stream.device).wait_event(pending.work)
+        return pending.into
+
+
+@functools.lru_cache(maxsize=64)
+def _find_stream(device: torch.device) -> Any:
+    return torch.cuda.Stream(device)
+
+
+def find_back(steps: _Steps) -> torch.Tensor:
+    """For each position that came, its place among the wanted ones."""
+    back = torch.empty_like(steps.place)
+    back[steps.place] = torch.arange(len(back), device=back.device)
+    return back
+
+
+def _add_parts(parts: torch.Tensor, steps: _Steps, length: int) -> torch.Tensor:
+    total = parts.new_zeros((length, *parts.shape[1:]), dtype=torch.float32)
+    for index, part in zip(steps.send.split(steps.sent), parts.split(steps.sent)):
+        # No position comes twice from one rank.
+        total[index] += part.float()
+    return total
+
+
 def _move(rows: torch.Tensor, received: List[int], sent: List[int], group: Any) -> torch.Tensor:
     """(positions, ...), contiguous, in the order of receivers: those that come, in the order of senders."""
     found = rows.new_empty((sum(received), *rows.shape[1:]))
@@ -71,15 +177,9 @@ class _Exchange(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
         steps, dim = ctx.steps, ctx.dim
-        back = torch.empty_like(steps.place)
-        back[steps.place] = torch.arange(len(back), device=back.device)
-        rows = gradient.movedim(dim, 0).index_select(0, back).contiguous()
+        rows = gradient.movedim(dim, 0).index_select(0, find_back(steps)).contiguous()
         parts = _move(rows, steps.sent, steps.received, ctx.group)
-        total = parts.new_zeros((ctx.extent, *parts.shape[1:]), dtype=torch.float32)
-        places = steps.send.split(steps.sent)
-        for index, part in zip(places, parts.split(steps.sent)):
-            # No position comes twice from one rank.
-            total[index] += part.float()
+        total = _add_parts(parts, steps, ctx.extent)
         return total.to(gradient.dtype).movedim(0, dim), None, None, None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Tuple
 
 from ._plan import Plan
 from ._shardings import count, intersect
@@ -24,7 +24,7 @@ class Rates(NamedTuple):
     latency: float = 30e-6
 
 
-class _Shape(NamedTuple):
+class Shape(NamedTuple):
     """Of one attention."""
 
     batch: int
@@ -40,15 +40,18 @@ class _Cost(NamedTuple):
     # Bytes from ranks of the same node, and from others.
     near: int
     far: int
-    # Seconds, computing and moving.
+    # Bytes, without those of arguments and results, of the pass that takes more.
+    memory: int
+    # Seconds of computing, and those of moving: all of it, and what nothing hides.
     forward: float
     moved: float
+    exposed: float
     backward: float
-    moved_back: float
+    exposed_back: float
 
     @property
     def total(self) -> float:
-        return self.forward + self.moved
+        return self.forward + self.exposed
 
 
 def _count_keys(plan: Plan, rank: int, node: int) -> List[int]:
@@ -62,7 +65,7 @@ def _count_keys(plan: Plan, rank: int, node: int) -> List[int]:
     return [near, count(fetched) - count(intersect(fetched, plan.keys[rank])) - near]
 
 
-def _count_bytes(plan: Plan, rank: int, shape: _Shape, node: int) -> List[int]:
+def _count_bytes(plan: Plan, rank: int, shape: Shape, node: int) -> List[int]:
     if plan.method == "ulysses":
         # q, k and v arrive, and the output leaves: of all ranks the same.
         each = count(plan.rows[rank]) * (2 * shape.heads + 2 * shape.key_heads)
@@ -73,21 +76,49 @@ def _count_bytes(plan: Plan, rank: int, shape: _Shape, node: int) -> List[int]:
     return [of_key * keys for keys in _count_keys(plan, rank, node)]
 
 
-def _estimate(plan: Plan, rank: int, shape: _Shape, rates: Rates) -> _Cost:
+def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
+    """The most bytes that a call of a rank takes, without its arguments and results: forward, backward."""
+    pair = 2 * shape.batch * shape.columns * shape.bytes
+    held, fetched = count(plan.keys[rank]), count(plan.fetched[rank])
+    sent = sum(count(intersect(plan.keys[rank], x)) for x in plan.fetched)
+    if plan.method == "ulysses":
+        # q, k, v and the output of all positions and some heads; their gradients as well.
+        each = count(plan.rows[rank]) * (shape.heads + shape.key_heads)
+        return pair * each, 2 * pair * each
+    if plan.method == "ring":
+        # Keys and values of two ranks; in the backward pass with sums of f32.
+        most = max(map(count, plan.keys))
+        whole = pair * shape.key_heads * most
+        rows = 4 * shape.batch * shape.heads * shape.columns * count(plan.rows[rank])
+        sums = 8 * shape.batch * shape.key_heads * shape.columns * most
+        return 2 * whole + 2 * rows, 2 * (whole + sums) + rows
+    steps = plan.count_steps(shape.batch, shape.heads, shape.key_heads)
+    pair *= -(-shape.key_heads // steps)
+    # Two buffers, one transfer on its way. In the backward pass also gradients of one group that are made, and
+    # of another that go home, where those of keys and then those of values are summed in f32.
+    forward = pair * (min(2, steps) * fetched + sent + max(sent, fetched))
+    home = pair * (2 * fetched + sent) + pair // shape.bytes * 2 * held
+    rows = shape.batch * -(-shape.heads // steps) * shape.columns * shape.bytes * count(plan.rows[rank])
+    return forward, forward + home + rows
+
+
+def _overlap(steps: int, moved: float, computed: float) -> float:
+    """Seconds of moving that nothing hides: the first step, and what is longer than computing of the others."""
+    return (moved + (steps - 1) * max(0.0, moved - computed)) / steps
+
+
+def _estimate(plan: Plan, rank: int, shape: Shape, rates: Rates) -> _Cost:
     work = shape.batch * shape.heads * shape.columns * plan.work[rank]
     near, far = _count_bytes(plan, rank, shape, rates.node)
-    latency = rates.latency if plan.ranks > 1 else 0.0
-    moved = near / rates.link + far / rates.rail
+    steps = {"ring": plan.ranks, "ulysses": 1}.get(plan.method, 0)
+    steps = steps or plan.count_steps(shape.batch, shape.heads, shape.key_heads)
+    latency = steps * rates.latency if plan.ranks > 1 else 0.0
+    moved = near / rates.link + far / rates.rail + latency
+    forward, backward = 4 * work / rates.forward, 10 * work / rates.backward
     # In the backward pass keys and values come again, and their gradients go home.
-    return _Cost(
-        rank,
-        near,
-        far,
-        4 * work / rates.forward,
-        moved + latency,
-        10 * work / rates.backward,
-        2 * (moved + latency),
-    )
+    exposed = _overlap(steps, moved, forward), _overlap(steps, 2 * moved, backward)
+    memory = max(count_memory(plan, rank, shape))
+    return _Cost(rank, near, far, memory, forward, moved, exposed[0], backward, exposed[1])
 
 
 # As many ranks as a table shows; of more, those that decide.
@@ -111,30 +142,32 @@ def explain(
     bytes_of_element: int = 2,
     rates: Rates = Rates(),
 ) -> str:
-    """A table of one attention by this plan: for each rank its rows, its share of the work, the megabytes that it
-    receives from its own node and from others, and the milliseconds of computing and of moving. Of more than
-    16 ranks, the slowest, the fastest, and those that receive most and least.
+    """A table of one attention by this plan. Each rank has its rows and its share of the work, the megabytes that
+    it receives from its own node and from others, and the most megabytes that a call takes, without its
+    arguments and results. Milliseconds are those of computing, and those of moving while nothing is
+    computed. Of more than 16 ranks, the slowest, the fastest, and those that receive most and least.
 
     Args:
         heads, key_heads, head_dim, batch: H, Hkv, D and B.
         bytes_of_element: 2 for 16 bits.
         rates: of the machine; the defaults are those of `Rates`.
 
-    Times are estimates by arithmetic, work over rates. Nothing is computed while keys move.
+    Times are estimates by arithmetic, work over rates. While one group of key heads is computed, the next one
+    moves: the first has nothing to hide it.
     """
-    shape = _Shape(batch, heads, key_heads, head_dim, bytes_of_element)
+    shape = Shape(batch, heads, key_heads, head_dim, bytes_of_element)
     costs = [_estimate(plan, rank, shape, rates) for rank in range(plan.ranks)]
     whole = sum(plan.work) or 1
     lines = [
         f"{plan.total[0]} rows x {plan.total[1]} keys on {plan.ranks} ranks, {plan.sharding}, {plan.method}: "
         f"balance {plan.balance:.3f}",
-        "rank       rows   work    MB near     MB far  forward ms  + moved  backward ms  + moved",
+        "rank       rows   work    MB near     MB far  MB memory  forward ms  + moved  backward ms  + moved",
     ]
     for c in _choose(costs):
         lines.append(
             f"{c.rank:4} {count(plan.rows[c.rank]):10} {plan.work[c.rank] / whole:6.2%} {c.near / 1e6:10.1f} "
-            f"{c.far / 1e6:10.1f} {1e3 * c.forward:11.3f} {1e3 * c.moved:8.3f} {1e3 * c.backward:12.3f} "
-            f"{1e3 * c.moved_back:8.3f}"
+            f"{c.far / 1e6:10.1f} {c.memory / 1e6:10.1f} {1e3 * c.forward:11.3f} {1e3 * c.exposed:8.3f} "
+            f"{1e3 * c.backward:12.3f} {1e3 * c.exposed_back:8.3f}"
         )
     slowest = max(costs, key=lambda c: c.total)
     bound = "transfers" if slowest.moved > slowest.forward else "computing"

@@ -5,16 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from .._library import refuse
 
 
+def choose_group(group: Any, mesh: Any) -> Any:
+    """What a caller gives as `group` or as `mesh`."""
+    if mesh is None:
+        return group
+    if group is not None:
+        refuse("mesh", "one of group and mesh", "both")
+    if not hasattr(mesh, "get_group"):
+        refuse("mesh", "a DeviceMesh of one dimension", type(mesh).__name__)
+    return mesh
+
+
 def find_group(group: Any) -> Any:
-    return group.get_group() if hasattr(group, "get_group") else group
+    if not hasattr(group, "get_group"):
+        return group
+    if group.ndim != 1:
+        names = group.mesh_dim_names
+        hint = f"take one of them, mesh[{names[-1]!r}]" if names else "take one of them"
+        refuse("mesh", "a DeviceMesh of one dimension", f"one of {group.ndim}", hint)
+    return group.get_group()
 
 
 def find_rank(group: Any) -> int:
-    return torch.distributed.get_rank(find_group(group))
+    return dist.get_rank(find_group(group))
 
 
 def count_ranks(group: Any) -> int:
@@ -23,4 +41,22 @@ def count_ranks(group: Any) -> int:
         if group < 1:
             refuse("group", "at least one rank", group)
         return group
-    return torch.distributed.get_world_size(find_group(group))
+    return dist.get_world_size(find_group(group))
+
+
+def name_group(group: Any) -> str:
+    """The name by which all of this process know a group."""
+    group = find_group(group)
+    return (dist.group.WORLD if group is None else group).group_name
+
+
+def find_by_name(name: str) -> Any:
+    return dist.distributed_c10d._resolve_process_group(name)
+
+
+def find_device(group: Any) -> torch.device:
+    """Where a collective of a few bytes takes the least."""
+    config = str(dist.get_backend_config(group))
+    if "cpu:" in config or not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", torch.cuda.current_device())

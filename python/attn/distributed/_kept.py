@@ -10,8 +10,11 @@ import attn
 
 from ._shardings import Interval, Intervals, join
 
-# Rows and keys of a tile. Keys are fetched by tiles.
+# Rows and keys of a tile, as work is counted.
 TILE = 128
+# Keys are fetched by so many: whole tiles of any kernel whose tiles have 64, 96, 128 or 192 keys. CPUs with 8
+# lanes have 96.
+FETCHED = 384
 
 
 class Kept(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
@@ -12,14 +13,16 @@ from .._functions_of_parts import make_mask
 from .._library import refuse
 from .._problem import check_causal, check_window
 from . import _shardings
-from ._group import count_ranks, find_group, find_rank
-from ._kept import TILE, Kept, find_kept
+from ._group import choose_group, count_ranks, find_group, find_rank
+from ._kept import FETCHED, TILE, Kept, find_kept
 from ._shardings import Intervals, count, intersect, join, make_positions
 
 METHODS = ("gather", "ring", "ulysses")
 SHARDINGS = ("auto", "contiguous", "zigzag", "dealt")
 # Positions of a chunk that is dealt, from few and large to many and small.
 _CHUNKS = (2048, 1024, 512, 256)
+# Tiles of rows that a kernel of one group of heads has at least: twice the multiprocessors of a GPU.
+_TILES_OF_STEP = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +36,9 @@ class Plan:
         method: "gather", "ring" or "ulysses".
         sharding: how rows were dealt, by name.
         work: for each rank the pairs of the tiles that its rows execute.
+        steps: the most groups of key heads that "gather" fetches one after the other, each while the one
+            before is computed; 0 where the shapes of a call choose.
+        text: the parts that ranks compare.
     """
 
     total: Tuple[int, int]
@@ -42,15 +48,32 @@ class Plan:
     method: str
     sharding: str
     work: Tuple[int, ...]
+    steps: int = 0
+    text: str = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # It is long, each call asks for it, and torch.compile guards it.
+        text = repr((self.total, self.rows, self.keys, self.fetched, self.method, self.steps))
+        object.__setattr__(self, "text", text)
 
     @property
     def ranks(self) -> int:
         return len(self.rows)
 
-    @functools.cached_property
-    def text(self) -> str:
-        """The parts that ranks compare. It is long, and each call asks for it."""
-        return repr((self.total, self.rows, self.keys, self.fetched, self.method))
+    def count_steps(self, batch: int, heads: int, key_heads: int) -> int:
+        """Groups of key heads of one call of "gather"."""
+        if self.steps:
+            return min(self.steps, key_heads)
+        if self.ranks == 1:
+            return 1
+        tiles = batch * heads * -(-self.total[0] // (self.ranks * TILE))
+        return max(1, min(key_heads, tiles // _TILES_OF_STEP))
+
+    def is_split(self, batch: int, heads: int, key_heads: int) -> bool:
+        """Whether a kernel of one call has some of the heads only."""
+        if self.method == "gather":
+            return self.count_steps(batch, heads, key_heads) > 1
+        return self.method == "ulysses"
 
     @property
     def balance(self) -> float:
@@ -74,21 +97,26 @@ class Plan:
         rank: Optional[int] = None,
         of: str = "rows",
         group: Any = None,
+        mesh: Any = None,
     ) -> torch.Tensor:
-        """A rank's part of a tensor that holds the whole along `dim`: of this rank in the group, if None."""
-        rank = find_rank(group) if rank is None else rank
+        """A rank's part of a tensor that holds the whole along `dim`: of this rank in the group or mesh, if
+        None."""
+        rank = find_rank(choose_group(group, mesh)) if rank is None else rank
         expected = self.total[of == "keys"]
         if x.shape[dim] != expected:
             refuse("x", f"{expected} positions along dimension {dim}", x.shape[dim])
         return x.index_select(dim, self.positions(rank, of).to(x.device))
 
-    def unshard(self, x: torch.Tensor, dim: int, group: Any = None, of: str = "rows") -> torch.Tensor:
+    def unshard(
+        self, x: torch.Tensor, dim: int, group: Any = None, of: str = "rows", mesh: Any = None
+    ) -> torch.Tensor:
         """The whole on every rank; the gradient of a rank's part is the sum of what all ranks make of it."""
         from ._exchange import Route, exchange
 
         held = getattr(self, of)
         everything = join([(0, self.total[of == "keys"])])
-        return exchange(x, dim, Route(held, (everything,) * self.ranks), find_group(group))
+        group = find_group(choose_group(group, mesh))
+        return exchange(x, dim, Route(held, (everything,) * self.ranks), group)
 
     def __repr__(self) -> str:
         rows, columns = self.total
@@ -98,14 +126,21 @@ class Plan:
         )
 
 
+@functools.lru_cache(maxsize=64)
+def read_plan(text: str) -> Plan:
+    """Of the text of one: without what only people read."""
+    total, rows, keys, fetched, method, steps = ast.literal_eval(text)
+    return Plan(total, rows, keys, fetched, method, "", (), steps)
+
+
 def _find_fetched(kept: Kept, rows: Intervals, length: int) -> Intervals:
     """Intervals of whole tiles that the rows keep keys of, so that a call's tiles of keys are those of the
     whole; never none, since a call has a key."""
     found = [
-        (begin // TILE * TILE, min(-(-end // TILE) * TILE, length))
+        (begin // FETCHED * FETCHED, min(-(-end // FETCHED) * FETCHED, length))
         for begin, end in kept.find_intervals(rows)
     ]
-    return join(found) or ((0, min(TILE, length)),)
+    return join(found) or ((0, min(FETCHED, length)),)
 
 
 def _read_intervals(sharding: Any, length: int, ranks: int) -> List[Intervals]:
@@ -165,13 +200,15 @@ def plan(
     method: str = "auto",
     batches: int = 1,
     heads: int = 1,
+    steps: Optional[int] = None,
+    mesh: Any = None,
 ) -> Plan:
     """Deals rows and keys of one sequence to ranks.
 
     Args:
         length: S, or (M, N) where rows and keys are different sequences. Of those, keys are contiguous.
-        group: a process group, a DeviceMesh of one dimension, a number of ranks, or None for the
-            default group.
+        group, mesh: a process group, or a DeviceMesh of one dimension, by either name; `group` may be a
+            number of ranks. None is the default group.
         mask, causal, window: as for `context_parallel_attention`. They decide what ranks fetch, and how
             rows are dealt. Arrays that the mask reads are on the CPU, or are copied there once.
         sharding: "contiguous", "zigzag" (a chunk from the front and one from the end), "dealt" (chunks by
@@ -181,6 +218,9 @@ def plan(
             (keys go round; least memory), "ulysses" (ranks exchange heads for positions), or "auto".
         batches, heads: how many there are, where the mask reads b or h; what any of them keeps is
             fetched.
+        steps: into how many groups of key heads "gather" divides a call. The keys of a group move while
+            the group before is computed, and two groups are in memory at a time. None: as many as
+            fill a GPU, by the shapes of the call.
 
     Returns:
         A Plan, the same on every rank.
@@ -192,11 +232,13 @@ def plan(
     for extent in total:
         if isinstance(extent, bool) or not isinstance(extent, int) or not 1 <= extent <= 1 << 28:
             refuse("length", "lengths from 1 to 2^28", repr(length))
-    ranks, is_own = count_ranks(group), not isinstance(sharding, str)
+    ranks, is_own = count_ranks(choose_group(group, mesh)), not isinstance(sharding, str)
     if not is_own and sharding not in SHARDINGS:
         refuse("sharding", f"one of {', '.join(SHARDINGS)}, or intervals", repr(sharding))
     if method not in ("auto", *METHODS):
         refuse("method", f"one of auto, {', '.join(METHODS)}", repr(method))
+    if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
+        refuse("steps", "a number of groups of key heads, or None", repr(steps))
     causal, window = check_causal(causal), check_window(window)
     whole = make_mask(mask, causal, window, total[1] - total[0])
     kept = find_kept(whole, total, mask is None, causal, window, batches, heads)
@@ -204,17 +246,15 @@ def plan(
         candidates = {"own": _read_intervals(sharding, total[0], ranks)}
     else:
         candidates = _list_candidates(sharding, kept, total[0], ranks)
-    plans = [
-        _make(total, name, rows, method, kept, ranks) for name, rows in candidates.items()
-    ]
+    plans = [_make(total, name, rows, method, kept) for name, rows in candidates.items()]
     # Of equals the first: fewer and larger intervals.
-    return min(plans, key=_estimate)
+    return dataclasses.replace(min(plans, key=_estimate), steps=steps or 0)
 
 
 def _make(
-    total: Tuple[int, int], name: str, rows: List[Intervals], method: str, kept: Kept, ranks: int
+    total: Tuple[int, int], name: str, rows: List[Intervals], method: str, kept: Kept
 ) -> Plan:
-    keys = rows if total[0] == total[1] else _shardings.contiguous(total[1], ranks)
+    keys = rows if total[0] == total[1] else _shardings.contiguous(total[1], len(rows))
     everything = ((0, total[1]),)
     fetched = [
         _find_fetched(kept, mine, total[1]) if method in ("auto", "gather") and mine else

@@ -3,33 +3,14 @@ the backward pass their gradients go round with them, and are home after the las
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Iterator, List, Tuple
 
 import torch
 import torch.distributed as dist
 
-import attn
-
-from .._functions_of_parts import Functions, place
-from .._library import refuse
-from .._scan import Scan
-from ._call import Call, make_table
+from .._given import Given
+from ._call import Call, Rows, Sums, attend, make_output
 from ._shardings import count
-
-
-def _find_source(call: Call, step: int) -> int:
-    """Whose keys this rank has in a step."""
-    return (call.rank - step) % call.plan.ranks
-
-
-def _has_work(call: Call, source: int) -> bool:
-    return bool(call.plan.rows[call.rank] and call.plan.keys[source])
-
-
-def _place(call: Call, source: int, device: Any) -> Dict[str, Any]:
-    tables = [make_table(x, device) for x in (call.plan.rows[call.rank], call.plan.keys[source])]
-    score, mask = place(call.functions, *tables, call.total)
-    return {"score": score, "mask": mask, **call.how, "layout": "bhsd"}
 
 
 def _rotate(call: Call, tensors: List[Any], holder: int) -> Tuple[List[Any], List[Any]]:
@@ -64,84 +45,68 @@ class _Sums:
         self.output, self.lse = old * self.output + new * output.float(), total
 
 
-def _find_sink_step(call: Call) -> int:
-    """The first step with work: a sink is in one of them."""
-    steps = [s for s in range(call.plan.ranks) if _has_work(call, _find_source(call, s))]
-    return steps[0] if steps else -1
+class _Step:
+    """What a rank does with the keys of one rank: `source`."""
+
+    def __init__(self, call: Call, number: int) -> None:
+        plan, rank = call.plan, call.rank
+        self.source, self.following = ((rank - x) % plan.ranks for x in (number, number + 1))
+        self.is_last = number + 1 == plan.ranks
+        self.rows, self.keys = plan.rows[rank], plan.keys[self.source]
+        self.has_work = bool(self.rows and self.keys)
+        # A sink is in the first step with work.
+        before = [plan.keys[(rank - x) % plan.ranks] for x in range(number)]
+        self.has_sink = self.has_work and not any(before)
+
+    def give(self, call: Call, q: Any, held: List[Any], sink: Any) -> Given:
+        captured = call.bind(q.device, self.rows, self.keys)
+        if sink is not None and not self.has_sink:
+            # Far below all scores. -inf would make rows that keep nothing NaN.
+            sink = torch.full_like(sink, -1e30)
+        return Given(q, held[0], held[1], call.scale, sink, False, captured)
 
 
-def _forward(call: Call, q: Any, k: Any, v: Any, sink: Any) -> Tuple[Any, Any]:
-    sums, held = _Sums(q, v.shape[3]), [k, v]
-    sink_step = _find_sink_step(call)
-    for step in range(call.plan.ranks):
-        source, is_last = _find_source(call, step), step + 1 == call.plan.ranks
-        next_ = _find_source(call, step + 1)
-        following, works = ([], []) if is_last else _rotate(call, held, next_)
-        if _has_work(call, source):
-            there = _place(call, source, q.device)
-            mine = sink if step == sink_step else None
-            sums.add(*attn.attention(q, *held, sink=mine, return_lse=True, **there))
+def _list_steps(call: Call) -> Iterator[_Step]:
+    return (_Step(call, number) for number in range(call.plan.ranks))
+
+
+def forward(call: Call, q: Any, k: Any, v: Any, sink: Any, _: bool) -> Tuple[Any, Any, Any]:
+    """(output, lse, None); all of them heads first."""
+    sums, held = _Sums(q, v.shape[3]), [x.contiguous() for x in (k, v)]
+    for step in _list_steps(call):
+        following, works = ([], []) if step.is_last else _rotate(call, held, step.following)
+        if step.has_work:
+            part = q.new_empty(sums.output.shape)
+            found = attend(call, step.give(call, q, held, sink), part, False)
+            sums.add(found.output, found.lse)
         for work in works:
             work.wait()
         held = following
-    return sums.output.to(q.dtype), sums.lse
+    if sink is not None:
+        # Rows that kept nothing, not even a sink.
+        sums.lse = torch.where(sums.lse <= -1e29, -torch.inf, sums.lse)
+    output = make_output(call, q, v.shape[3])
+    output.copy_(sums.output)
+    return output, sums.lse, None
 
 
-def _backward(call: Call, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
-    q, k, v, sink, output, lse = saved
-    d_q, d_sink = torch.zeros_like(q, dtype=torch.float32), None
-    held = [k, v, *(torch.zeros_like(x, dtype=torch.float32) for x in (k, v))]
-    sink_step = _find_sink_step(call)
-    for step in range(call.plan.ranks):
-        source = _find_source(call, step)
-        if _has_work(call, source):
-            mine = sink if step == sink_step else None
-            # Of the whole's output and lse: gradients of parts add up.
-            of = dict(output=output, lse=lse, d_lse=d_lse, sink=mine)
-            found = attn.gradient(q, *held[:2], d_output, **of, **_place(call, source, q.device))
+def backward(
+    call: Call, q: Any, k: Any, v: Any, sink: Any, rows: Rows, gradients: Tuple[Any, Any], wanted: List[bool]
+) -> List[Any]:
+    """Gradients of q, k, v, the sink and captured arrays, those that are wanted."""
+    d_q, sums = torch.zeros_like(q, dtype=torch.float32), Sums(call, wanted, sink)
+    held = [k.contiguous(), v.contiguous()]
+    held += [torch.zeros_like(x, dtype=torch.float32) for x in held]
+    # Of the whole's output and lse: gradients of parts add up.
+    of = Rows(rows.output, rows.lse, None)
+    for step in _list_steps(call):
+        if step.has_work:
+            found = sums.differentiate(step.give(call, q, held, sink), of, *gradients)
             d_q += found[0]
             held[2] += found[1]
             held[3] += found[2]
-            d_sink = d_sink if mine is None else found[3]
-        held, works = _rotate(call, held, _find_source(call, step + 1))
+        held, works = _rotate(call, held, step.following)
         for work in works:
             work.wait()
-    if sink is not None and d_sink is None:
-        d_sink = torch.zeros_like(sink)
-    return d_q.to(q.dtype), held[2].to(k.dtype), held[3].to(v.dtype), d_sink
-
-
-class _Ring(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Any, k: Any, v: Any, sink: Any, call: Call) -> Any:  # type: ignore[override]
-        output, lse = _forward(call, q, k, v, sink)
-        ctx.save_for_backward(q, k, v, sink, output, lse)
-        ctx.call = call
-        ctx.set_materialize_grads(False)
-        return output, lse
-
-    @staticmethod
-    def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
-        output = ctx.saved_tensors[4]
-        d_output = torch.zeros_like(output) if d_output is None else d_output.contiguous()
-        d_lse = None if d_lse is None else d_lse.contiguous()
-        return (*_backward(ctx.call, ctx.saved_tensors, d_output, d_lse), None)
-
-
-def _check_captures(functions: Functions) -> None:
-    arrays = Scan.of(*functions).arrays
-    if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in arrays):
-        refuse(
-            "score",
-            "arrays without gradients where keys go round",
-            "one that requires a gradient",
-            'method="gather" has gradients of what functions read',
-        )
-
-
-def attend_ring(q: Any, k: Any, v: Any, sink: Any, call: Call) -> Tuple[Any, Any]:
-    """(output, lse), in the layout of q."""
-    _check_captures(call.functions)
-    q, k, v = (x.transpose(1, 2) if call.is_rows_first else x for x in (q, k, v))
-    output, lse = _Ring.apply(*(x.contiguous() for x in (q, k, v)), sink, call)
-    return output.transpose(1, 2) if call.is_rows_first else output, lse
+    results = [d_q.to(q.dtype), held[2].to(k.dtype), held[3].to(v.dtype)]
+    return [x for x, is_wanted in zip(results, wanted) if is_wanted] + sums.list()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Tuple
+from typing import Any, List, Tuple
 
 import torch
 import torch.distributed as dist
 
-import attn
-
-from .._functions_of_parts import place
-from .._library import refuse
-from ._call import Call
+from .._given import Given
+from ._call import Call, Rows, Sums, attend, make_output
 from ._shardings import Intervals, count, make_positions
 
 
@@ -21,23 +18,6 @@ def _find_order(held: Tuple[Intervals, ...], device: torch.device) -> Tuple[torc
     """Of positions that lie rank after rank: their places in the order of the whole, and back."""
     order = torch.argsort(torch.cat([make_positions(mine) for mine in held]))
     return order.to(device), torch.argsort(order).to(device)
-
-
-class _Turn(torch.autograd.Function):
-    """(positions of this rank, heads, ...) -> (positions of the whole, heads of this rank, ...), or back."""
-
-    @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, x: Any, held: Tuple[Intervals, ...], group: Any, is_back: bool
-    ) -> Any:
-        ctx.how = held, group, is_back
-        return (_to_heads if is_back else _to_positions)(x, held, group)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
-        held, group, is_back = ctx.how
-        found = (_to_positions if is_back else _to_heads)(gradient, held, group)
-        return found, None, None, None
 
 
 def _to_positions(x: Any, held: Tuple[Intervals, ...], group: Any) -> Any:
@@ -59,34 +39,23 @@ def _to_heads(x: Any, held: Tuple[Intervals, ...], group: Any) -> Any:
     return found.unflatten(0, (ranks, mine)).movedim(0, 1).flatten(1, 2)
 
 
-def attend_heads(q: Any, k: Any, v: Any, sink: Any, call: Call) -> Tuple[Any, Any]:
-    """(output, lse): one call of this rank's heads."""
-    plan, group, how = call.plan, call.group, call.how
-    ranks, rank = plan.ranks, call.rank
-    head_dim, dim = (2, 1) if call.is_rows_first else (1, 2)
-    if k.shape[head_dim] % ranks:
-        hint = 'method="gather" serves any number of them'
-        refuse("k", f"key heads that {ranks} ranks divide", k.shape[head_dim], hint)
+def turn(x: Any, held: Tuple[Intervals, ...], group: Any, is_back: bool) -> Any:
+    """(positions of this rank, heads, ...) -> (positions of the whole, heads of this rank, ...), or back."""
+    return (_to_heads if is_back else _to_positions)(x, held, group)
 
-    def turn(x: Any) -> Any:
-        """(positions, heads, B, columns)."""
-        return x.movedim((dim, head_dim), (0, 1))
 
-    def turn_back(x: Any) -> Any:
-        return x.movedim((0, 1), (dim, head_dim)).contiguous()
+def forward(call: Call, q: Any, k: Any, v: Any, sink: Any, is_recorded: bool) -> Tuple[Any, Any, Any]:
+    """(output, lse, lse_low) of this rank's heads, which have been turned; all of them heads first."""
+    output = make_output(call, q, v.shape[3])
+    captured = call.bind(q.device, None, None)
+    return tuple(attend(call, Given(q, k, v, call.scale, sink, False, captured), output, is_recorded))
 
-    held = plan.rows, plan.keys, plan.keys
-    q, k, v = (
-        turn_back(_Turn.apply(turn(x), of, group, False)) for x, of in zip((q, k, v), held)
-    )
-    heads = q.shape[head_dim]
-    first = torch.tensor([rank * heads], dtype=torch.int32, device=q.device)
-    score, mask = place(call.functions, None, None, call.total, head=first)
-    mine = None if sink is None else sink[rank * heads : (rank + 1) * heads]
-    output, lse = attn.attention(
-        q, k, v, score=score, mask=mask, sink=mine, return_lse=True, **how
-    )
-    output = turn_back(_Turn.apply(turn(output), plan.rows, group, True))
-    # (B, H, M), of which positions come first.
-    lse = _Turn.apply(lse.movedim((2, 1), (0, 1)), plan.rows, group, True)
-    return output, lse.movedim((0, 1), (2, 1)).contiguous()
+
+def backward(
+    call: Call, q: Any, k: Any, v: Any, sink: Any, rows: Rows, gradients: Tuple[Any, Any], wanted: List[bool]
+) -> List[Any]:
+    """Gradients of q, k, v, the sink and captured arrays, those that are wanted."""
+    sums, captured = Sums(call, wanted, sink), call.bind(q.device, None, None)
+    given = Given(q, k, v, call.scale, sink, False, captured)
+    found = sums.differentiate(given, rows, *gradients)
+    return [x for x, is_wanted in zip(found, wanted) if is_wanted] + sums.list()
