@@ -8,7 +8,7 @@ then run on attn's symbols, the lifted tensors being captured arrays.
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, List, Tuple
 
 import torch
 from torch._higher_order_ops.flex_attention import flex_attention as _pytorch_node
@@ -72,27 +72,15 @@ class _Function:
         return getattr(node, "target", "") == "new_ones"
 
 
-def _check_gradients(source: Source) -> None:
+def check_gradients(source: Source) -> None:
     for capture, x in zip(source.captures, source.arrays):
         if x.requires_grad and torch.is_grad_enabled():
             _watched.check_has_gradient(capture.name, x)
 
 
-def _run_eagerly(
-    query: Any, key: Any, value: Any, score: Any, mask: Any, scale: Any, options: Any
-) -> Any:
-    """A call whose functions Dynamo did not trace, around which it broke its graph."""
-    score = None if score is _keep_score else index_as(score, options["indexing"])
-    mask = None if mask is _keep_all else index_as(mask, options["indexing"])
-    asked = scale, options["causal"], options["window"], score, mask, options["sink"], True
-    layout = "bshd" if options["rows_first"] else "bhsd"
-    last = dict(options["texts"]), options["dropout"], options["seed"]
-    return _eager.call(query, key, value, asked, layout, *last)
-
-
-class _Node(HigherOrderOperator):
-    def __init__(self) -> None:
-        super().__init__(_NAME)
+class Node(HigherOrderOperator):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
 
     def __call__(
         self,
@@ -108,44 +96,62 @@ class _Node(HigherOrderOperator):
     ) -> Any:
         """As Dynamo writes it down; `options` has causal, window, sink, rows_first, what the compiler
         is told, what indices outside mean, and dropout with its seed. Returns (output, lse)."""
+        tensors, indexing = (query, key, value), options["indexing"]
         if not isinstance(score, torch.nn.Module):
-            return _run_eagerly(query, key, value, score, block_mask[-1], scale, options)
-        functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
-        run_score, run_mask = (
-            None if x.is_trivial() else index_as(x.run, options["indexing"]) for x in functions
-        )
-        sink = options["sink"]
-        spec = Spec(
-            query.dtype,
-            int(query.shape[-1]),
-            int(value.shape[-1]),
-            str(query.device),
-            causal=options["causal"],
-            window=options["window"],
-            score=run_score,
-            mask=run_mask,
-            has_scale=scale is not None,
-            has_sink=sink is not None,
-            return_lse=True,
-            dropout=options["dropout"],
-        )
-        source = Source(spec, Scan(), options["seed"])
-        _check_gradients(source)
-        text = write_text(source.text, source.captures, options["texts"])
-        given = Given(query, key, value, scale, sink, options["rows_first"], [])
+            functions = score, block_mask[-1]
+            known = [None if x in (_keep_score, _keep_all) else index_as(x, indexing) for x in functions]
+            return self.run_eagerly(tensors, known, scale, options)
+        graphs = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
+        known = [None if x.is_trivial() else index_as(x.run, indexing) for x in graphs]
+        return self.run_traced(tensors, known, scale, options)
+
+    def run_eagerly(self, tensors: Tuple, functions: List[Any], scale: Any, options: Any) -> Any:
+        """A call whose functions Dynamo did not trace, around which it broke its graph."""
+        asked = scale, options["causal"], options["window"], *functions, options["sink"], True
+        layout = "bshd" if options["rows_first"] else "bhsd"
+        last = dict(options["texts"]), options["dropout"], options["seed"]
+        return _eager.call(*tensors, asked, layout, *last)
+
+    def run_traced(self, tensors: Tuple, functions: List[Any], scale: Any, options: Any) -> Any:
+        """A call of functions that run on symbols."""
+        text, source = write(tensors, functions, (scale, options["sink"]), options)
+        given = Given(*tensors, scale, options["sink"], options["rows_first"], [])
         return _watched.apply(text, given, source.arrays, True)
 
 
-_node = _Node()
+def write(tensors: Tuple, functions: List[Any], optional: Tuple, options: Any) -> Tuple[str, Source]:
+    """The text of an attention, and where it is from. `optional` are the scale and the sink."""
+    query, _, value = tensors
+    score, mask = functions
+    spec = Spec(
+        query.dtype,
+        int(query.shape[-1]),
+        int(value.shape[-1]),
+        str(query.device),
+        causal=options["causal"],
+        window=options["window"],
+        score=score,
+        mask=mask,
+        has_scale=optional[0] is not None,
+        has_sink=optional[1] is not None,
+        return_lse=True,
+        dropout=options["dropout"],
+    )
+    source = Source(spec, Scan(), options["seed"])
+    check_gradients(source)
+    return write_text(source.text, source.captures, options["texts"]), source
+
+
+_node = Node(_NAME)
 
 
 @_dynamo.assume_constant
-def _make_known() -> bool:
+def make_known(name: str) -> bool:
     """Runs while Dynamo traces, which is imported by then."""
     from torch._dynamo.variables import higher_order_ops as known
 
     classes = known._hop_name_to_variable_class
-    classes[_NAME] = classes[_pytorch_node.__name__]
+    classes[name] = classes[_pytorch_node.__name__]
     return True
 
 
@@ -164,13 +170,19 @@ def attend(
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None.
     At distances too, indices below 0 count from the end if `from_end`. `how` may have scale, causal,
     window, sink, rows_first, options, dropout_p and dropout_seed."""
-    _make_known()
+    make_known(_NAME)
+    options = make_options(query, from_end, how)
+    return call(_node, (query, key, value), score, mask, how.get("scale"), options)
+
+
+def make_options(query: Any, from_end: bool, how: Any) -> Any:
+    """What a node is told; `how` as for `attend`."""
     get = how.get
     # A default of 0.0 would be a symbol where dynamic=True, and its value another trace.
     dropout, seed = (0.0, None)
     if get("dropout_p"):
         dropout, seed = make_traced_seed(get("dropout_p"), get("dropout_seed"), query)
-    options = {
+    return {
         "causal": get("causal", False),
         "window": get("window"),
         "sink": get("sink"),
@@ -180,6 +192,10 @@ def attend(
         "texts": option_texts(get("options")),
         "indexing": "from the end" if from_end else "nearest",
     }
+
+
+def call(node: Node, tensors: Tuple, score: Any, mask: Any, scale: Any, options: Any) -> Any:
+    """While Dynamo traces, to which the node is known."""
     score = _keep_score if score is None else score
     mask = _keep_all if mask is None else mask
-    return _node(query, key, value, score, (mask,), get("scale"), options)
+    return node(*tensors, score, (mask,), scale, options)

@@ -3,6 +3,8 @@
 import contextlib
 import itertools
 import random
+import re
+import time
 
 import torch
 import torch.distributed as dist
@@ -330,14 +332,53 @@ def check_errors():
 
 
 def expect(words, *tensors, **how):
-    import re
-
     try:
         context_parallel_attention(*tensors, **how)
     except attn.Error as error:
         assert re.search(words, str(error)), (words, str(error))
     else:
         raise AssertionError(f"expected an Error: {words}")
+
+
+def check_lone_errors():
+    """An argument that is wrong on the last rank alone: all have an Error that names it, at once."""
+    rank, last = dist.get_rank(), dist.get_world_size() - 1
+    is_last = rank == last
+
+    def fail(b, h, i, j):
+        raise ValueError("no such mask")
+
+    def keep(b, h, i, j):
+        return j <= i + 0
+
+    cases = {
+        "k": lambda x, p: dict(k=x[:, :, :-1].contiguous()),
+        "v": lambda x, p: dict(v=x.double()),
+        "q": lambda x, p: dict(q=x[0]),
+        "sink": lambda x, p: dict(sink=torch.zeros(3)),
+        "causal": lambda x, p: dict(causal="left"),
+        "plan": lambda x, p: dict(plan=plan(p.total[0], last + 2)),
+        "score or mask|no such mask": lambda x, p: dict(mask=fail),
+    }
+    for length, (words, change) in enumerate(cases.items(), 128):
+        # A length of its own: nothing is agreed yet.
+        p = plan(length, sharding="contiguous")
+        x = p.shard(torch.randn(1, 2, length, D), 2)
+        given = dict(q=x, k=x, v=x, plan=p, mask=keep)
+        if is_last:
+            given.update(change(x, p))
+        start, tensors = time.monotonic(), [given.pop(name) for name in "qkv"]
+        try:
+            context_parallel_attention(*tensors, **given)
+        except Exception as error:  # noqa: BLE001
+            assert re.search(words, str(error)), (words, str(error))
+            is_told = isinstance(error, attn.Error) and str(error).startswith(f"on rank {last}: ")
+            assert is_told != is_last, (words, error)
+        else:
+            raise AssertionError(f"expected an Error: {words}")
+        assert time.monotonic() - start < 30
+    # The group serves the next call.
+    assert context_parallel_attention(x, x, x, plan=p, mask=keep).shape == x.shape
 
 
 def check_captured_gradients():
@@ -400,7 +441,7 @@ def main(what, seed):
     torch.set_num_threads(1)
     ranks = dist.get_world_size()
     checks = [check_bits, check_bytes, check_overlap, check_memory, check_captured_gradients, check_unshard]
-    checks += [check_groups, check_errors]
+    checks += [check_groups, check_errors, check_lone_errors]
     if what == "calls":
         for check in checks:
             check()

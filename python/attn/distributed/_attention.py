@@ -11,7 +11,7 @@ from .. import _arrays, _dynamo, _watched
 from .._functions_of_parts import Functions, make_mask
 from .._library import refuse
 from .._problem import check_causal, check_window, is_rows_first
-from . import _operators
+from . import _operators, _traced
 from ._agree import agree, describe, make_facts
 from ._call import Parts
 from ._group import choose_group, find_group, name_group
@@ -68,7 +68,7 @@ def context_parallel_attention(
         Methods "gather" and "ulysses" make each row over the keys in the order of the whole. Gradients
         follow for q, k and v; "gather" fetches keys again for them. Those of sinks and of arrays that
         functions read are this rank's share, as those of other parameters are: their sum over ranks is
-        the whole. A call ends a graph of torch.compile.
+        the whole. torch.compile takes the call into its graph, fullgraph=True too.
 
     Raises:
         Error: an argument that does not fit, by its name; arguments that differ between ranks, or that
@@ -76,7 +76,10 @@ def context_parallel_attention(
     """
     group = choose_group(group, mesh)
     asked = (causal, window, score, mask, layout, return_lse, options)
-    found = _call((q, k, v), sink, plan, group, scale, asked)
+    if _dynamo.is_compiling():
+        found = _traced.attend((q, k, v), sink, plan, group, scale, asked)
+    else:
+        found = _call((q, k, v), sink, plan, group, scale, asked)
     return found if return_lse else found[0]
 
 

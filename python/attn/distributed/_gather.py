@@ -92,7 +92,7 @@ class _Gradients:
 
     def __init__(self, call: Call, keys: _Keys) -> None:
         self.mover, self.groups = keys.mover, keys.groups
-        self.found = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (keys.k, keys.v)]
+        self.found = [torch.empty_like(x) for x in (keys.k, keys.v)]
         self.going: Optional[Pending] = None
 
     def send(self, number: int, parts: List[torch.Tensor]) -> None:

@@ -133,7 +133,7 @@ def _run_backward(*arguments: Any) -> List[Tensor]:
     backward = _METHODS[call.plan.method].backward
     found = backward(call, q, k, v, given.sink, rows, gradients, given.wanted)
     turned = sum(given.wanted[:3])
-    return [call.to_heads_first(x) for x in found[:turned]] + found[turned:]
+    return [call.to_heads_first(x).contiguous() for x in found[:turned]] + found[turned:]
 
 
 def _has_low(given: ContextForward) -> bool:
