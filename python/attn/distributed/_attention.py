@@ -11,7 +11,7 @@ from .. import _arrays, _dynamo, _watched
 from .._functions_of_parts import Functions, make_mask
 from .._library import refuse
 from .._problem import check_causal, check_window, is_rows_first
-from . import _operators, _traced
+from . import _dtensor, _operators, _traced
 from ._agree import agree, describe, make_facts
 from ._call import Parts
 from ._group import choose_group, find_group, name_group
@@ -34,7 +34,7 @@ def context_parallel_attention(
     k: torch.Tensor,
     v: torch.Tensor,
     *,
-    plan: Plan,
+    plan: Optional[Plan] = None,
     group: Any = None,
     mesh: Any = None,
     scale: Optional[float] = None,
@@ -52,11 +52,13 @@ def context_parallel_attention(
 
     Args:
         q, k, v: this rank's rows and keys, as `plan` deals them, (B, H, M, D), (B, Hkv, N, D) and
-            (B, Hkv, N, Dv), or as `layout` says.
+            (B, Hkv, N, Dv), or as `layout` says. Or DTensors whose positions one dimension of their mesh
+            shards; other dimensions may shard batches and heads. Results are then DTensors too.
         plan: of `attn.distributed.plan`. A mask that keeps more keys than the plan was made for loses
-            those that were not fetched: give both the same mask.
+            those that were not fetched: give both the same mask. May be None for DTensors, whose ranks
+            then hold intervals as PyTorch cuts them, and fetch what `causal` and `window` keep.
         group, mesh: a process group, or a DeviceMesh of one dimension, by either name; None is the
-            default group.
+            default group, or the mesh of DTensors.
         scale, score, mask, sink, layout, options: as for `attn.attention`. Functions see positions in the
             whole, and so do `causal`, `window`, `attn.query_length` and `attn.key_length`. Arrays that
             they read are whole on every rank.
@@ -86,13 +88,18 @@ def context_parallel_attention(
 @_dynamo.disable
 def _call(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: Tuple) -> Any:
     """(output, lse)."""
+    sharded = _dtensor.find(tensors, plan, group, asked)
+    if sharded is not None:
+        tensors, sink, plan, group = sharded.tensors, sharded.get_sink(sink), sharded.plan, sharded.group
     group = find_group(group)
+    first = (0, 0) if sharded is None else sharded.first
     try:
-        prepared = _prepare(tensors, sink, plan, group, scale, asked, (0, 0))
+        prepared = _prepare(tensors, sink, plan, group, scale, asked, first)
     except Exception as error:
         _tell(tensors, sink, plan, group, scale, asked, error)
         raise
-    return _attend(prepared, plan.method == "ulysses")
+    found = _attend(prepared, plan.method == "ulysses")
+    return found if sharded is None else sharded.wrap(*found)
 
 
 def _attend(prepared: _Prepared, is_turned: bool) -> Tuple[Any, Any]:
@@ -120,7 +127,7 @@ def _tell(*given: Any) -> None:
 def _check(tensors: Tuple, plan: Any, group: Any, dim: int) -> int:
     """Raises Error for tensors that are not the parts that the plan says. Returns the rank."""
     if not isinstance(plan, Plan):
-        refuse("plan", "one of attn.distributed.plan", type(plan).__name__)
+        refuse("plan", "one of attn.distributed.plan", type(plan).__name__, "DTensors may go without")
     if plan.ranks != dist.get_world_size(group):
         refuse("plan", f"one of {dist.get_world_size(group)} ranks", f"one of {plan.ranks}")
     rank = dist.get_rank(group)

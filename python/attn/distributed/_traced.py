@@ -81,6 +81,11 @@ def _check_plan(text: str, group: Any, heads: int, key_heads: int) -> bool:
     return True
 
 
+@_dynamo.assume_constant
+def _refuse(name: str, expected: str, got: str, hint: str) -> bool:
+    refuse(name, expected, got, hint)
+
+
 class _Node(_flex_node.Node):
     """As attention with functions, of positions in the whole. `options` also has the plan, the group and facts
     as text, and the first head of this rank."""
@@ -144,6 +149,11 @@ def attend(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: 
     """(output, lse) while Dynamo traces."""
     causal, window, score, mask, layout, return_lse, options = asked
     q, k, v = tensors
+    if type(q).__name__ == "DTensor":
+        hint = "give to_local() of each, and the plan"
+        _refuse("q", "a tensor of this rank under torch.compile", "a DTensor", hint)
+    if plan is None:
+        _refuse("plan", "one of attn.distributed.plan", "None", "make it outside of what is compiled")
     rows_first = is_rows_first(layout)
     head_dim = 2 if rows_first else 1
     text, name = plan.text, _name(group)
