@@ -11,7 +11,7 @@ Calls that attn does not serve go to PyTorch, and `fallbacks` counts why.
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, ContextManager, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 from torch.nn.attention import flex_attention as _pytorch
@@ -22,7 +22,8 @@ import attn
 
 from .. import _flex_node
 from .._indexing import Indexing, index_as
-from . import _flash, _patch
+from .._library import refuse
+from . import _context, _flash, _patch
 from ._blocks import BlockMask, find_mask, is_for_any_length
 from ._counts import count as _count
 from ._counts import fallbacks, served
@@ -35,6 +36,8 @@ from ._varlen_attn import varlen_attn
 __all__ = [
     "BlockMask",
     "Patch",
+    "context_parallel",
+    "context_parallel_unshard",
     "create_block_mask",
     "fallbacks",
     "flex_attention",
@@ -187,6 +190,9 @@ def scaled_dot_product_attention(
     how: dict = dict(attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal)
     how.update(scale=scale, enable_gqa=enable_gqa)
     tensors = query, key, value
+    context = _context.find()
+    if context is not None:
+        return context.attend_sdpa(*tensors, **how)
     if not torch.compiler.is_dynamo_compiling() and _is_watched(tensors):
         return handle_torch_function(scaled_dot_product_attention, tensors, *tensors, **how)
     reason = find_sdpa_reason(*tensors, attn_mask, dropout_p, is_causal)
@@ -320,6 +326,15 @@ def flex_attention(
     reason = find_tensor_reason(query, key, value)
     if return_aux is not None and getattr(return_aux, "max_scores", False):
         reason = reason or "maxima of rows"
+    context = _context.find()
+    if context is not None:
+        if reason == "maxima of rows":
+            refuse("return_aux", "no max_scores under context_parallel", "max_scores")
+        if not enable_gqa and query.shape[1] != key.shape[1]:
+            hint = "enable_gqa=True allows fewer"
+            refuse("key", f"{query.shape[1]} heads, as the query has", key.shape[1], hint)
+        found = context.attend_flex(query, key, value, score_mod, block_mask, scale)
+        return _return(*found, return_lse, return_aux)
     if reason:
         _count(fallbacks, reason)
         if isinstance(block_mask, BlockMask):
@@ -335,6 +350,60 @@ def flex_attention(
     functions = score_mod, mask
     output, lse = _attend(q, k, v, find_order(query), functions, wants_lse, scale=scale)
     _count(served, "flex_attention")
+    return _return(output, lse, return_lse, return_aux)
+
+
+def _return(output: Any, lse: Any, return_lse: bool, return_aux: Any) -> Any:
+    """What a caller asked for."""
     if return_aux is not None:
-        return output, _pytorch.AuxOutput(lse=lse if wants_lse else None, max_scores=None)
-    return (output, lse) if wants_lse else output
+        return output, _pytorch.AuxOutput(lse=lse if return_lse or return_aux.lse else None, max_scores=None)
+    return (output, lse) if return_lse else output
+
+
+# ===- context_parallel --------------------------------------------------------------------------===#
+
+
+def context_parallel(
+    mesh: Any,
+    *,
+    buffers: Optional[List[Any]] = None,
+    buffer_seq_dims: Optional[List[int]] = None,
+    no_restore_buffers: Optional[Set[Any]] = None,
+    method: str = "gather",
+) -> ContextManager[None]:
+    """torch.distributed.tensor.experimental.context_parallel: the same arguments, the same order of positions.
+
+        with attn.integrations.torch.context_parallel(mesh, buffers=[x, y], buffer_seq_dims=[1, 1]):
+            loss = model(x, y)
+            loss.backward()
+
+    Inside, `buffers` hold this rank's part of the sequence, and calls of scaled_dot_product_attention and
+    flex_attention, of torch.nn and of this module, are about the whole of it. Compared with PyTorch's, the
+    length need not be a multiple of anything, heads of keys may be fewer (enable_gqa), flex_attention is
+    served with the score_mod and block_mask of the whole sequence, and nothing is materialized.
+
+    Args:
+        mesh: a DeviceMesh of one dimension.
+        buffers: tensors with the sequence along `buffer_seq_dims`, all of one length, which are sharded in
+            place and restored at the end. The first tells the length.
+        no_restore_buffers: those that stay as they are.
+        method: how keys move, as for `attn.distributed.plan`.
+
+    A function that a program imported from PyTorch by name before, such as `from
+    torch.nn.attention.flex_attention import flex_attention`, is PyTorch's, and knows nothing of this.
+
+    Raises:
+        Error: buffers that do not fit; a call inside with a mask, dropout or lengths that are not served.
+    """
+    functions = scaled_dot_product_attention, flex_attention
+    return _context.enter(mesh, buffers, buffer_seq_dims, no_restore_buffers, functions, method)
+
+
+def context_parallel_unshard(
+    mesh: Any, buffers: List[Any], seq_dims: List[int], load_balancer: Any = None
+) -> List[Any]:
+    """torch.distributed.tensor.experimental's: the whole of tensors that `context_parallel` shards, on every rank,
+    without gradients. `load_balancer` has to be None."""
+    if load_balancer is not None:
+        refuse("load_balancer", "None: context_parallel has the order of PyTorch's default", "one")
+    return _context.unshard(mesh, buffers, seq_dims)
