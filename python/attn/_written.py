@@ -21,23 +21,27 @@ def write_source(plan: Plan) -> str:
     if plan.source is None:
         problem = dataclasses.replace(plan.problem, return_lse=True)
         text = dataclasses.replace(plan.text, problem=problem)
-        plan.source = _write(text, plan.given, plan.options)
+        plan.source = write_given(text, plan.given, plan.options)
     return plan.source
 
 
 def write_text(text: Text, captures: List[Any], options: OptionTexts) -> str:
     """The same of a text whose plan was not made, and its captures."""
-    given = [(c.name, c.type, c.element, c.rank, i, c.least) for i, c in enumerate(captures)]
-    return _write(text, given, options)
+    return write_given(text, list_given(captures), options)
+
+
+def list_given(captures: List[Any]) -> List[Tuple]:
+    """Captures of a source as a plan has them."""
+    return [(c.name, c.type, c.element, c.rank, i, c.least) for i, c in enumerate(captures)]
 
 
 # Comments after the IR; python/torch_operators/operators.cpp reads them too.
 _OPTION, _LEAST, _PIECES = "// option ", "// least ", "// pieces "
 
 
-def _write(text: Text, given: List[Tuple], options: OptionTexts) -> str:
-    """One line, whatever is in the text: blanks stand where the IR has line ends, options are quoted
-    as in URLs, and JSON escapes by itself."""
+def write_given(text: Text, given: List[Tuple], options: OptionTexts) -> str:
+    """Of a text and the captures of its plan. One line, whatever is in the text: blanks stand where the
+    IR has line ends, options are quoted as in URLs, and JSON escapes by itself."""
     texts = [option for option in options if option[0] != "device"]
     parts = [line.strip() for line in text.forward.splitlines()]
     parts += [f"{_OPTION}{quote(name.replace('_', '-'))}={quote(value)}" for name, value in texts]

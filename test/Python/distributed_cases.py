@@ -403,6 +403,35 @@ def check_captured_gradients():
             assert (x.grad - y.grad).abs().max() < 1e-4, (method, steps)
 
 
+def check_dropout():
+    """The weights that are dropped are those of one process: output, and gradients."""
+    torch.manual_seed(11)
+    ranks = dist.get_world_size()
+    whole = [torch.randn(2, x, 300, D) for x in (2 * ranks, ranks, ranks)]
+    d_output, slopes = torch.randn(2, 2 * ranks, 300, D), torch.rand(2 * ranks)
+    far = lambda s, b, h, i, j: s - slopes[h] * abs(i - j)  # noqa: E731
+    cases = ({"mask": make_functions({})}, "gather", 1), ({"score": far}, "gather", 2), ({}, "gather", 2)
+    cases += ({"score": far}, "ring", 1), ({}, "ulysses", 1), ({"score": far}, "ulysses", 1)
+    for number, (how, method, steps) in enumerate(cases):
+        dropout = dict(dropout_p=(0.3, 0.9, 1.0, 0.3, 0.3, 0.9)[number], dropout_seed=5 + number)
+        one = [x.clone().requires_grad_() for x in whole]
+        wanted = attn.attention(*one, **how, **dropout)
+        wanted.backward(d_output)
+        p = plan(300, sharding="zigzag", method=method, steps=steps)
+        mine = [p.shard(x, 2).requires_grad_() for x in whole]
+        found = context_parallel_attention(*mine, plan=p, **how, **dropout)
+        found.backward(p.shard(d_output, 2))
+        for x, y in zip((found, *[x.grad for x in mine]), (wanted, *[x.grad for x in one])):
+            assert (x - p.shard(y, 2)).abs().max() < 1e-4 * max(1.0, y.abs().max()), (how, method)
+        if method == "gather" and how and p:
+            assert torch.equal(found, p.shard(wanted, 2)), (how, steps)
+    x = p.shard(whole[1], 2)
+    expect("dropout_seed: expected one that all ranks share, got None", x, x, x, plan=p, dropout_p=0.5)
+    expect("dropout_p: expected a probability from 0 to 1, got 2", x, x, x, plan=p, dropout_p=2, dropout_seed=1)
+    expect("dropout_p: expected the same on all ranks", x, x, x, plan=p, dropout_p=0.1 + 0.1 * dist.get_rank(),
+           dropout_seed=1)
+
+
 def check_unshard():
     p = plan(100, sharding="zigzag", causal=True)
     x = torch.randn(2, 100, 3, generator=torch.Generator().manual_seed(1))
@@ -441,7 +470,7 @@ def main(what, seed):
     torch.set_num_threads(1)
     ranks = dist.get_world_size()
     checks = [check_bits, check_bytes, check_overlap, check_memory, check_captured_gradients, check_unshard]
-    checks += [check_groups, check_errors, check_lone_errors]
+    checks += [check_groups, check_errors, check_lone_errors, check_dropout]
     if what == "calls":
         for check in checks:
             check()

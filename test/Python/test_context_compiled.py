@@ -37,6 +37,8 @@ def list_kinds(table, sink):
         "window and sink": dict(window=(50, 0), sink=sink, scale=0.3),
         "documents": dict(mask=documents, causal=True),
         "bias": dict(score=bias, causal=True, sink=sink),
+        "dropout": dict(causal=True, dropout_p=0.3, dropout_seed=7),
+        "dropped bias": dict(score=bias, dropout_p=0.3, dropout_seed=torch.tensor([7])),
     }
 
 
@@ -80,7 +82,7 @@ def check(kind, method, rows_first):
 
 for number, (kind, method) in enumerate(
     [("causal", "gather"), ("window and sink", "ring"), ("documents", "gather"), ("bias", "ulysses"),
-     ("bias", "gather"), ("causal", "ulysses")]
+     ("bias", "gather"), ("causal", "ulysses"), ("dropout", "ulysses"), ("dropped bias", "gather")]
 ):
     if backend == "inductor" and number % 2:
         continue

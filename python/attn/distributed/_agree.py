@@ -13,7 +13,7 @@ from .._library import Error
 from ._group import find_device
 
 # What ranks compare, by name. The first are known before anything is traced.
-_GIVEN = ("q", "k", "v", "sink", "scale", "plan", "causal", "window", "layout", "return_lse", "options")
+_GIVEN = ("q", "k", "v", "sink", "scale", "plan", "causal", "window", "layout", "return_lse", "options", "dropout_p")
 _NAMES = (*_GIVEN, "score, mask", "captured arrays", "gradients")
 # Which functions are meant, by name: it tells calls of one rank apart, and is not compared.
 _FUNCTIONS = "functions"
@@ -40,11 +40,13 @@ def describe(q: Any, k: Any, v: Any, sink: Any, scale: Any, rows_first: bool) ->
 
 
 def make_facts(
-    causal: Any, window: Any, layout: Any, return_lse: Any, options: Any, functions: Tuple = ()
+    causal: Any, window: Any, layout: Any, return_lse: Any, options: Any, dropout_p: Any, functions: Tuple = ()
 ) -> Dict[str, str]:
     """Of arguments that are no tensors."""
     given = dict(causal=causal, window=window, layout=layout, return_lse=return_lse, options=options)
-    names = [(getattr(x, "__qualname__", ""), getattr(getattr(x, "__code__", None), "co_firstlineno", 0)) for x in functions]
+    given["dropout_p"] = dropout_p
+    codes = [getattr(x, "__code__", None) for x in functions]
+    names = [(getattr(x, "co_name", ""), getattr(x, "co_firstlineno", 0)) for x in codes]
     return {**{name: repr(x) for name, x in given.items()}, _FUNCTIONS: repr(names)}
 
 

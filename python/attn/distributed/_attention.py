@@ -16,7 +16,7 @@ from ._agree import agree, describe, make_facts
 from ._call import Parts
 from ._group import choose_group, find_group, name_group
 from ._plan import Plan
-from ._sources import find_source
+from ._sources import find_source, make_dropout
 
 
 class _Prepared(NamedTuple):
@@ -46,6 +46,8 @@ def context_parallel_attention(
     layout: str = "bhsd",
     return_lse: bool = False,
     options: Optional[Mapping[str, object]] = None,
+    dropout_p: float = 0.0,
+    dropout_seed: Any = None,
 ) -> Any:
     """attn.attention of a sequence that the ranks of a group hold. All of them call it, with the same
     arguments but for their parts of q, k and v.
@@ -63,6 +65,8 @@ def context_parallel_attention(
             whole, and so do `causal`, `window`, `attn.query_length` and `attn.key_length`. Arrays that
             they read are whole on every rank.
         return_lse: also return the logsumexp of this rank's rows.
+        dropout_p, dropout_seed: as for `attn.attention`: the weights that are dropped are those of one
+            process with this seed. With dropout, all ranks have to give the same seed.
 
     Returns:
         The output of this rank's rows, or (output, lse).
@@ -77,7 +81,7 @@ def context_parallel_attention(
             do not fit on one of them, on all ranks.
     """
     group = choose_group(group, mesh)
-    asked = (causal, window, score, mask, layout, return_lse, options)
+    asked = (causal, window, score, mask, layout, return_lse, options, dropout_p, dropout_seed)
     if _dynamo.is_compiling():
         found = _traced.attend((q, k, v), sink, plan, group, scale, asked)
     else:
@@ -111,8 +115,8 @@ def _attend(prepared: _Prepared, is_turned: bool) -> Tuple[Any, Any]:
 
 
 def _make_facts(asked: Tuple) -> Any:
-    causal, window, score, mask, layout, return_lse, options = asked
-    return make_facts(causal, window, layout, return_lse, options, (score, mask))
+    causal, window, score, mask, layout, return_lse, options, dropout_p, _ = asked
+    return make_facts(causal, window, layout, return_lse, options, dropout_p, (score, mask))
 
 
 def _tell(*given: Any) -> None:
@@ -141,7 +145,7 @@ def _check(tensors: Tuple, plan: Any, group: Any, dim: int) -> int:
 def _prepare(
     tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: Tuple, first: Tuple[int, int]
 ) -> _Prepared:
-    causal, window, score, mask, layout, _, options = asked
+    causal, window, score, mask, layout, _, options, dropout_p, dropout_seed = asked
     rows_first = is_rows_first(layout)
     head_dim, dim = (2, 1) if rows_first else (1, 2)
     rank = _check(tensors, plan, group, dim)
@@ -158,7 +162,9 @@ def _prepare(
     if sink is not None:
         sink = _check_sink(sink, q.shape[head_dim])
         sink = sink[rank * heads : (rank + 1) * heads] if plan.method == "ulysses" else sink
-    source, order, captures = find_source(tensors, whole, plan.method, is_part, (scale, sink, options))
+    dropout = make_dropout(dropout_p, dropout_seed, q)
+    how = scale, sink, options
+    source, order, captures = find_source(tensors, whole, plan.method, is_part, how, dropout)
     scale = None if scale is None else _arrays.to_number(scale, "scale")
     parts = Parts(name_group(group), plan.text, order, first, tuple(_make_facts(asked).items()))
     return _Prepared((*tensors, sink), (source, scale, rows_first), parts.write(), captures)

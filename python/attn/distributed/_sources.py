@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, List, NamedTuple, Tuple
 
 import torch
@@ -9,9 +10,13 @@ import torch
 from .. import _arrays, _watched
 from .._eager import find_plan
 from .._functions_of_parts import Functions
-from .._source import reads
-from .._written import write_source
+from .._library import refuse
+from .._problem import check_dropout
+from .._seed import make_seed
+from .._source import Text, reads
+from .._written import write_given, write_source
 from ._call import Order, find_order, place_parts
+from ._dropout import add_dropout
 
 
 class PartSource(NamedTuple):
@@ -21,8 +26,14 @@ class PartSource(NamedTuple):
     captures: List[torch.Tensor]
 
 
+class Dropout(NamedTuple):
+    p: float
+    # An array of one integer, on the device of q.
+    seed: Any
+
+
 def find_source(
-    tensors: Tuple, whole: Functions, method: str, is_part: bool, how: Tuple[Any, Any, Any]
+    tensors: Tuple, whole: Functions, method: str, is_part: bool, how: Tuple[Any, Any, Any], dropout: Dropout
 ) -> PartSource:
     """Of an eager call. `how` is the scale, the sink and the options; `is_part` where a kernel may have some
     of the heads or batches only."""
@@ -39,7 +50,34 @@ def find_source(
         kernels, arrays = find(True)
     order, captures = find_order([arrays[capture[4]] for capture in kernels.given])
     names = [capture[0] for capture, x in zip(kernels.given, order) if not isinstance(x, str)]
-    return PartSource(write_source(kernels), order, [_take(x, name) for x, name in zip(captures, names)])
+    captures = [_take(x, name) for x, name in zip(captures, names)]
+    if not dropout.p:
+        return PartSource(write_source(kernels), order, captures)
+    text = dataclasses.replace(kernels.text, problem=dataclasses.replace(kernels.problem, return_lse=True))
+    options = [x for x in kernels.options if x[0] != "device"]
+    found = write_parts(text, kernels.given, order, dropout.p, list_tables(method, is_part), tuple(options))
+    return PartSource(*found, [*captures, dropout.seed])
+
+
+def make_dropout(p: Any, seed: Any, q: torch.Tensor) -> Dropout:
+    p = check_dropout(p) if p != 0 else 0.0
+    if p and seed is None:
+        refuse("dropout_seed", "one that all ranks share", "None")
+    return Dropout(p, make_seed(seed, q, q.get_device()) if p else None)
+
+
+def list_tables(method: str, is_part: bool) -> Tuple[str, ...]:
+    """What positions of a call are found by."""
+    return (() if method == "ulysses" else ("rows", "keys")) + (("head", "batch") if is_part else ())
+
+
+def write_parts(
+    text: Text, given: List[Tuple], order: Any, p: float, tables: Tuple, options: Any
+) -> Tuple[str, Order]:
+    """The text of kernels, with dropout where p is not 0, and the order of what it captures."""
+    if p:
+        text, given, order = add_dropout(text, given, order, p, tables)
+    return write_given(text, given, options), order
 
 
 def _take(x: Any, name: str) -> torch.Tensor:

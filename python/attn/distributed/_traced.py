@@ -11,14 +11,15 @@ from .. import _dynamo, _flex_node
 from .._functions_of_parts import Functions, make_mask
 from .._library import option_texts, refuse
 from .._problem import Spec, check_causal, check_window, is_rows_first
+from .._seed import make_traced_seed
 from .._source import Source, reads
-from .._written import write_text
+from .._written import list_given
 from . import _operators
 from ._agree import make_facts
 from ._call import Parts, find_order, place_parts
 from ._group import count_ranks, find_rank, name_group
 from ._plan import Plan, read_plan
-from ._sources import PartSource, find_source
+from ._sources import Dropout, PartSource, find_source, list_tables, write_parts
 
 _NAME = "attn_context_attention"
 
@@ -36,28 +37,33 @@ def _trace(plan: Plan, functions: Functions, is_part: bool, fields: Any) -> Sour
 
 
 @functools.lru_cache(maxsize=256)
-def _write(text: str, causal: Any, window: Any, fields: Tuple, texts: Tuple) -> Tuple[str, Tuple]:
+def _write(
+    text: str, causal: Any, window: Any, fields: Tuple, texts: Tuple, dropout: float
+) -> Tuple[str, Tuple]:
     plan = read_plan(text)
     whole = make_mask(None, check_causal(causal), check_window(window), plan.total[1] - plan.total[0])
     source = _trace(plan, Functions(None, whole), False, dict(fields))
     order, _ = find_order(source.arrays)
-    return write_text(source.text, source.captures, texts), order
+    tables = list_tables(plan.method, plan.method == "ulysses" or plan.steps != 1)
+    return write_parts(source.text, list_given(source.captures), order, dropout, tables, texts)
 
 
 @_dynamo.assume_constant
-def _write_source(text: str, causal: Any, window: Any, options: Any, **fields: Any) -> str:
-    return _write(text, causal, window, tuple(sorted(fields.items())), option_texts(options))[0]
+def _write_source(text: str, causal: Any, window: Any, options: Any, dropout: float, **fields: Any) -> str:
+    return _write(text, causal, window, tuple(sorted(fields.items())), option_texts(options), dropout)[0]
 
 
 @_dynamo.assume_constant
-def _write_parts(text: str, group: str, facts: Any, causal: Any, window: Any, options: Any, **fields: Any) -> str:
-    """`facts` of what is no tensor: layout and return_lse."""
-    order = _write(text, causal, window, tuple(sorted(fields.items())), option_texts(options))[1]
-    return Parts(group, text, order, (0, 0), _find_facts(causal, window, *facts, options)).write()
+def _write_parts(where: Tuple[str, str, int], facts: Tuple, how: Tuple, **fields: Any) -> str:
+    """`where` is the plan, the group, and the first head of this rank; `how` as for `_write_source`."""
+    (text, group, first), (causal, window, options, dropout) = where, how
+    order = _write(text, causal, window, tuple(sorted(fields.items())), option_texts(options), dropout)[1]
+    return Parts(group, text, order, (0, first), facts).write()
 
 
-def _find_facts(causal: Any, window: Any, layout: Any, return_lse: Any, options: Any) -> Tuple:
-    return tuple(make_facts(causal, window, layout, return_lse, options).items())
+def _find_facts(asked: Tuple, dropout: float) -> Tuple:
+    causal, window, _, _, layout, return_lse, options = asked[:7]
+    return tuple(make_facts(causal, window, layout, return_lse, options, dropout).items())
 
 
 @_dynamo.assume_constant
@@ -93,16 +99,18 @@ class _Node(_flex_node.Node):
     def run_eagerly(self, tensors: Tuple, functions: List[Any], scale: Any, options: Any) -> Any:
         call, whole, is_part = _read(tensors, functions, options)
         how = scale, options["sink"], dict(options["texts"])
-        source = find_source(tensors, whole, call.plan.method, is_part, how)
-        return call.attend(source, scale)
+        dropout = Dropout(options["dropout"], options["seed"])
+        return call.attend(find_source(tensors, whole, call.plan.method, is_part, how, dropout), scale)
 
     def run_traced(self, tensors: Tuple, functions: List[Any], scale: Any, options: Any) -> Any:
         call, whole, is_part = _read(tensors, functions, options)
         fields = _find_fields(*tensors, scale, options["sink"])
         source = _trace(call.plan, whole, is_part, fields)
         _flex_node.check_gradients(source)
-        text = write_text(source.text, source.captures, options["texts"])
-        return call.attend(PartSource(text, *find_order(source.arrays)), scale)
+        order, captures = find_order(source.arrays)
+        tables, p = list_tables(call.plan.method, is_part), options["dropout"]
+        found = write_parts(source.text, list_given(source.captures), order, p, tables, options["texts"])
+        return call.attend(PartSource(*found, [*captures, *[options["seed"]] * bool(p)]), scale)
 
 
 class _Call(NamedTuple):
@@ -147,7 +155,7 @@ _node = _Node(_NAME)
 
 def attend(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: Tuple) -> Any:
     """(output, lse) while Dynamo traces."""
-    causal, window, score, mask, layout, return_lse, options = asked
+    causal, window, score, mask, layout, _, options, dropout_p, dropout_seed = asked
     q, k, v = tensors
     if type(q).__name__ == "DTensor":
         hint = "give to_local() of each, and the plan"
@@ -161,22 +169,28 @@ def attend(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: 
     _check_plan(text, group, heads, guard_scalar(k.shape[head_dim]))
     is_turned = plan.method == "ulysses"
     fields = _find_fields(q, k, v, scale, sink)
-    how = causal, window, options
-    parts = _write_parts(text, name, (layout, return_lse), *how, **fields)
-    first = 0
+    dropout, seed, first = 0.0, None, 0
+    if dropout_p:
+        if dropout_seed is None:
+            _refuse("dropout_seed", "one that all ranks share", "None", "")
+        dropout, seed = make_traced_seed(dropout_p, dropout_seed, q)
     if is_turned:
         heads //= plan.ranks
         first = _find_rank(group) * heads
+    how, facts = (causal, window, options, dropout), _find_facts(asked, dropout)
+    parts = _write_parts((text, name, first), facts, how, **fields)
+    if is_turned:
         q, k, v = _operators.turn(q, k, v, rows_first, parts)
     if sink is not None:
         sink = sink[first : first + heads].float()
     if score is None and mask is None:
         source = _write_source(text, *how, **fields)
-        found = _operators.attend(q, k, v, sink, (source, scale, rows_first), parts, [])
+        captures = [] if seed is None else [seed]
+        found = _operators.attend(q, k, v, sink, (source, scale, rows_first), parts, captures)
     else:
         _flex_node.make_known(_NAME)
-        asked_options = dict(causal=causal, window=window, sink=sink, rows_first=rows_first, options=options)
-        told = _flex_node.make_options(q, False, asked_options)
-        told["parts"] = (text, name, _find_facts(causal, window, layout, return_lse, options), first)
+        given = dict(causal=causal, window=window, sink=sink, rows_first=rows_first, options=options)
+        told = _flex_node.make_options(q, False, given)
+        told.update(dropout=dropout, seed=seed, parts=(text, name, facts, first))
         found = _flex_node.call(_node, (q, k, v), score, mask, scale, told)
     return _operators.turn_back(*found, rows_first, parts) if is_turned else found
