@@ -39,7 +39,7 @@ def documents(b, h, q, kv):
 
 
 def alibi(s, b, h, q, kv):
-    return s - slopes[h] * (q - kv)
+    return s - 0.1 * slopes[h] * abs(q - kv)
 
 
 def make(n):
@@ -83,7 +83,8 @@ def compare(n, method):
         assert F.scaled_dot_product_attention is pytorch_sdpa and flex.flex_attention is pytorch_flex
         assert all(torch.equal(x, y) for x, y in zip(parts, whole)) and torch.equal(places, torch.arange(n))
         for x, y in zip((output, *[x.grad for x in leaves]), (wanted, *gradients)):
-            assert (x - y[:, :, where]).abs().max() < 2e-5, (n, name, method)
+            error = (x - y[:, :, where]).abs().max()
+            assert error < 2e-5 * max(1.0, y.abs().max()), (n, name, method, error)
         (found,) = integration.context_parallel_unshard(mesh, [output.detach()], [2])
         assert (found - wanted).abs().max() < 2e-5
     return where
