@@ -116,7 +116,7 @@ def test_documents_are_dealt():
 def test_explain():
     plan = distributed.plan(131072, 8, causal=True)
     text = distributed.explain(plan, heads=64, key_heads=8, head_dim=128)
-    assert len(text.splitlines()) == 11 and "bound by computing; 1.00" in text
+    assert len(text.splitlines()) == 11 and "bound by computing; 0.99" in text
     many = distributed.plan(1 << 20, 1024, window=(4096, 0))
     lines = distributed.explain(many, heads=64, key_heads=8, head_dim=128).splitlines()
     assert 4 <= len(lines) <= 7
@@ -133,9 +133,12 @@ def test_steps_hide_transfers():
     one, eight = (_costs._estimate(make(steps), 3, shape, rates) for steps in (1, 8))
     assert one.exposed > 7 * eight.exposed and eight.total < one.total
     assert eight.memory < 0.3 * one.memory
-    assert make(None).count_steps(1, 64, 8) == 8 and make(3).count_steps(1, 64, 8) == 3
+    assert make(3).count_steps(1, 64, 8) == 3
+    # Another step takes longer than it hides of what a node moves, and less than of what comes from other nodes.
+    assert distributed.plan(32768, 2, causal=True).count_steps(1, 64, 8) == 1
+    assert distributed.plan(524288, 64, causal=True).count_steps(1, 64, 8) == 8
     # Too few rows for kernels of one key head each.
-    assert distributed.plan(8192, 8).count_steps(1, 64, 8) == 2
+    assert distributed.plan(8192, 64).count_steps(1, 64, 8) == 1
 
 
 def test_own_intervals():

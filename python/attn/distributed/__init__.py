@@ -9,7 +9,8 @@ Each process holds rows and keys of the sequence, and says what it wants as if i
 """
 
 from ._attention import context_parallel_attention
-from ._explain import Rates, explain
+from ._explain import explain
 from ._plan import Plan, plan
+from ._rates import Rates
 
 __all__ = ["Plan", "Rates", "context_parallel_attention", "explain", "plan"]

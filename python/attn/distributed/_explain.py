@@ -5,23 +5,8 @@ from __future__ import annotations
 from typing import List, NamedTuple, Tuple
 
 from ._plan import Plan
+from ._rates import Rates, find_exposed
 from ._shardings import count, intersect
-
-
-class Rates(NamedTuple):
-    """Of one rank. The defaults are those of an H200: operations of 16 bits at D = 128, as measured; NVLink at 0.8
-    of its nominal rate, and one rail of 400 Gb/s for each GPU at 0.9."""
-
-    # Operations a second.
-    forward: float = 640e12
-    backward: float = 540e12
-    # Bytes a second in one direction: from ranks of the same node, and from those of others.
-    link: float = 360e9
-    rail: float = 45e9
-    # Ranks of a node.
-    node: int = 8
-    # Seconds of a collective without bytes.
-    latency: float = 30e-6
 
 
 class Shape(NamedTuple):
@@ -102,11 +87,6 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
     return forward, forward + home + rows
 
 
-def _overlap(steps: int, moved: float, computed: float) -> float:
-    """Seconds of moving that nothing hides: the first step, and what is longer than computing of the others."""
-    return (moved + (steps - 1) * max(0.0, moved - computed)) / steps
-
-
 def _estimate(plan: Plan, rank: int, shape: Shape, rates: Rates) -> _Cost:
     work = shape.batch * shape.heads * shape.columns * plan.work[rank]
     near, far = _count_bytes(plan, rank, shape, rates.node)
@@ -116,7 +96,7 @@ def _estimate(plan: Plan, rank: int, shape: Shape, rates: Rates) -> _Cost:
     moved = near / rates.link + far / rates.rail + latency
     forward, backward = 4 * work / rates.forward, 10 * work / rates.backward
     # In the backward pass keys and values come again, and their gradients go home.
-    exposed = _overlap(steps, moved, forward), _overlap(steps, 2 * moved, backward)
+    exposed = find_exposed(steps, moved, forward), find_exposed(steps, 2 * moved, backward)
     memory = max(count_memory(plan, rank, shape))
     return _Cost(rank, near, far, memory, forward, moved, exposed[0], backward, exposed[1])
 

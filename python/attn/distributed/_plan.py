@@ -15,6 +15,7 @@ from .._problem import check_causal, check_window
 from . import _shardings
 from ._group import choose_group, count_ranks, find_group, find_rank
 from ._kept import FETCHED, TILE, Kept, find_kept
+from ._rates import Rates, find_exposed
 from ._shardings import Intervals, count, intersect, join, make_positions
 
 METHODS = ("gather", "ring", "ulysses")
@@ -50,24 +51,34 @@ class Plan:
     work: Tuple[int, ...]
     steps: int = 0
     text: str = dataclasses.field(init=False, repr=False, compare=False)
+    # Keys that a rank receives from others.
+    most_moved: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # It is long, each call asks for it, and torch.compile guards it.
         text = repr((self.total, self.rows, self.keys, self.fetched, self.method, self.steps))
         object.__setattr__(self, "text", text)
+        moved = [count(fetched) - count(intersect(fetched, keys)) for fetched, keys in zip(self.fetched, self.keys)]
+        object.__setattr__(self, "most_moved", max(moved, default=0))
 
     @property
     def ranks(self) -> int:
         return len(self.rows)
 
     def count_steps(self, batch: int, heads: int, key_heads: int) -> int:
-        """Groups of key heads of one call of "gather"."""
+        """Groups of key heads of one call of "gather": as many as hide the most of what they cost, for heads of
+        128 columns of 16 bits and the rates of `Rates`."""
         if self.steps:
             return min(self.steps, key_heads)
         if self.ranks == 1:
             return 1
         tiles = batch * heads * -(-self.total[0] // (self.ranks * TILE))
-        return max(1, min(key_heads, tiles // _TILES_OF_STEP))
+        most = max(1, min(key_heads, tiles // _TILES_OF_STEP))
+        rates, columns, bytes_of_element = Rates(), 128, 2
+        computed = 4 * columns * batch * heads * max(self.work, default=0) / rates.forward
+        moved = 2 * columns * bytes_of_element * batch * key_heads * self.most_moved
+        moved /= rates.link if self.ranks <= rates.node else rates.rail
+        return min(range(1, most + 1), key=lambda steps: find_exposed(steps, moved, computed) + steps * rates.step)
 
     def is_split(self, batch: int, heads: int, key_heads: int) -> bool:
         """Whether a kernel of one call has some of the heads only."""
