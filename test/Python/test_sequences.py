@@ -2,6 +2,7 @@
 graphs of torch.compile, against each sequence by itself in f64."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -168,6 +169,12 @@ def test_second_derivatives_are_refused():
 
 
 def test_the_default():
-    """On GPUs nobody has timed views yet."""
+    """On a CPU by whether autograd records; on a GPU where no sequence is much longer than the others."""
     takes = _sequences.TAKES_VIEWS
-    assert takes["cpu", False] and not takes["cuda", False] and not takes["cuda", True]
+    assert takes["cpu", False] and takes["cuda", False] and takes["cuda", True]
+    assert not takes["cpu", True]
+    rows = torch.empty(64, 1, 16)
+    of = lambda count: SimpleNamespace(cu_q=torch.empty(count + 1))  # noqa: E731
+    assert _sequences._are_alike(rows, of(4), (64, 64))
+    assert not _sequences._are_alike(rows, of(5), (64, 64))
+    assert not _sequences._are_alike(rows, of(1), (None, 64))

@@ -186,9 +186,11 @@ static Choice chooseForWarps(const Machine &machine, const GPUProblem &problem) 
                       .slack = 0,
                       .resident = resident};
           int64_t budget = machine.getBudget(consumers, /*stays=*/false, resident).consumer;
-          if (refuseBlock(machine, block).empty() &&
-              countWarpRegisters(problem, schedule, steps) <= budget)
-            return {schedule, "cuda-warps"};
+          if (!refuseBlock(machine, block).empty() ||
+              countWarpRegisters(problem, schedule, steps) > budget)
+            continue;
+          schedule.lists = doListsPay(problem);
+          return {schedule, "cuda-warps"};
         }
   return chooseWidest(machine, problem);
 }
