@@ -23,10 +23,12 @@ import contextlib
 import importlib
 from typing import Any
 
-from . import _dynamo, _imports, _log, _operations, serving
+from . import _dump, _dynamo, _imports, _levels, _nvtx, _operations, serving
 from ._attention import attention
 from ._compile import Attention, compile
 from ._derivative import gradient
+from ._dump import dump
+from ._environment import collect_env
 from ._explain import Explanation, explain
 from ._library import Error
 from ._library import version as __version__
@@ -40,7 +42,9 @@ from ._trace import Length
 from ._tune import Tuning, tune
 from ._warm import warm_up
 
-_log.start()
+_nvtx.start()
+_levels.start()
+_dump.start()
 _dynamo.install()
 
 
@@ -159,8 +163,10 @@ __all__ = [
     "attention",
     "ceil",
     "clip",
+    "collect_env",
     "compile",
     "cos",
+    "dump",
     "erf",
     "exp",
     "exp2",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
-from typing import Any, Callable, List, Optional, Tuple
+import weakref
+from typing import Any, Callable, List, Optional, Protocol, Tuple
 
 from . import _arrays
 from ._library import Kernel, library_path
@@ -34,6 +35,39 @@ def take_nothing(*call: Any) -> None:
 extension = _load()
 # (kernel, tensors, stream) -> code of attn_run, or None where the caller has to run it.
 launch: Callable[..., Optional[int]] = extension.launch if extension else take_nothing
+
+
+class User(Protocol):
+    """Who keeps what `make` makes."""
+
+    def forget_direct(self) -> None: ...
+
+
+# Who made calls, and whether the way is closed (_observe).
+users: "weakref.WeakSet[User]" = weakref.WeakSet()
+_closed = [False]
+# Puts ranges of a profiler around calls (_nvtx).
+around: Optional[Callable[[Kernel, Callable[..., Any]], Callable[..., Any]]] = None
+
+
+def close() -> None:
+    """Sends all calls the longer way, where they are watched."""
+    _closed[0] = True
+    _forget()
+
+
+def is_closed() -> bool:
+    return _closed[0]
+
+
+def open_again() -> None:
+    _closed[0] = False
+    _forget()
+
+
+def _forget() -> None:
+    for user in [*users]:
+        user.forget_direct()
 
 
 def _find_empty_strided(torch: Any, device: int) -> Any:
@@ -67,7 +101,7 @@ def make(
     None where Plan has to take the call itself. Of gradients (q, k, v, scale, sink, captured,
     rows_first, output, lse, lse_low, d_output, d_lse) -> what `GradientPlan.run` returns. Serves the
     libraries that have been imported; `captures` as Plan has them."""
-    if extension is None:
+    if extension is None or _closed[0]:
         return take_nothing
     torch, on_cpu = _arrays.find_torch(), kernel.device < 0
     code, bits, _ = _arrays.TYPES[problem.type]
@@ -98,7 +132,8 @@ def make(
     except ValueError:
         # More captured tensors or dimensions than it has room for.
         return take_nothing
-    return call.run if of is None else call.run_gradient
+    run = call.run if of is None else call.run_gradient
+    return run if around is None else around(kernel, run)
 
 
 def _describe_torch(torch: Any, device: int, type_: str, is_gradient: bool) -> Optional[Tuple]:

@@ -26,12 +26,18 @@ class GradientPlan:
 
     def direct(self, *call: Any) -> Any:
         """What `run` returns, for calls of plain tensors that nobody watches; None for others."""
-        if self._direct is None:
+        direct = self._direct
+        if direct is None:
             # What is made before PyTorch is there serves none of its tensors.
             if _arrays.find_torch() is None:
                 return None
-            self._direct = _direct.make(self.kernel, self.problem, self.captures, self.gradients)
-        return self._direct(*call)
+            _direct.users.add(self)
+            how = self.kernel, self.problem, self.captures, self.gradients
+            direct = self._direct = _direct.make(*how)
+        return direct(*call)
+
+    def forget_direct(self) -> None:
+        self._direct = None
 
     def run(
         self, given: Given, output: Any, lse: Any, lse_low: Any, d_output: Any, d_lse: Any = None

@@ -10,6 +10,9 @@ import warnings
 from pathlib import Path
 from typing import Any, Callable, List, Mapping, NoReturn, Optional, Tuple
 
+from . import _progress
+from ._kernel_name import name_kernel
+
 ABI_VERSION = 1
 
 
@@ -200,10 +203,10 @@ class Options:
         self.close()
 
 
-def _run_apart(function: Callable[[], Any]) -> Any:
+def _run_apart(function: Callable[[], Any], what: str) -> Any:
     """Calls the function, from Python's main thread in another one: Python handles signals in its main
     thread alone, where Ctrl-C would wait until the compiler returns. The other thread ends what it
-    began."""
+    began. A terminal is told `what` takes seconds."""
     if threading.current_thread() is not threading.main_thread():
         return function()
     results: List[Any] = []
@@ -223,7 +226,7 @@ def _run_apart(function: Callable[[], Any]) -> Any:
     except RuntimeError:
         # The interpreter is shutting down.
         return function()
-    done.wait()
+    _progress.wait(done, what)
     if errors:
         raise errors[0]
     return results[0]
@@ -245,7 +248,8 @@ class Kernel:
     def __init__(self, source: str, options: OptionTexts) -> None:
         self.source, self.options = source, options
         self.handle: Optional[int] = None
-        self.handle = handle = _run_apart(lambda: _compile(source, options))
+        what = f"compiling {name_kernel(source)}"
+        self.handle = handle = _run_apart(lambda: _compile(source, options), what)
         self.compile_ms: float = library.attn_kernel_compile_ms(handle)
         self.load_ms: float = library.attn_kernel_load_ms(handle)
         self.is_from_disk = bool(library.attn_kernel_is_from_disk(handle))
@@ -274,7 +278,8 @@ class Kernel:
 
     def prepare(self, tensors: Tuple = (None, 0)) -> None:
         """Compiles what calls with such tensors take, or what any call may take."""
-        _run_apart(lambda: check(library.attn_prepare(self.handle, *tensors)))
+        what = f"compiling {name_kernel(self.source)}"
+        _run_apart(lambda: check(library.attn_prepare(self.handle, *tensors)), what)
 
     def choose_way(self, tensors: Tuple) -> str:
         """The name of the kernel that calls with such tensors take."""
@@ -288,10 +293,12 @@ class Kernel:
         check(library.attn_workspace_size(self.handle, *tensors, ctypes.byref(count)))
         return count.value
 
+    def count_arguments(self) -> int:
+        return int(library.attn_kernel_num_arguments(self.handle))
+
     def describe(self) -> Tuple[Tuple[str, str, Tuple[int, ...]], ...]:
         """(name, type, shape) of every argument and result."""
-        count = library.attn_kernel_num_arguments(self.handle)
-        count += library.attn_kernel_num_results(self.handle)
+        count = self.count_arguments() + library.attn_kernel_num_results(self.handle)
         values = []
         for index in range(count):
             value = Value()

@@ -1,8 +1,9 @@
 """Why kernels are compiled: what differs from the nearest one before.
 
-ATTN_LOG=compile writes a line for each to stderr, by the logger "attn.compile". A family of kernels that
-differ in numbers alone is warned of at the third: each number in a function is a constant of a kernel,
-and two of them may be two kinds of layers, but three are a number that changes.
+ATTN_LOG=compile writes a line for each to stderr, by the logger "attn.compile". ATTN_LOG=decisions adds
+what the compiler decided. A family of kernels that differ in numbers alone is warned of at the third:
+each number in a function is a constant of a kernel, and two of them may be two kinds of layers, but
+three are a number that changes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import warnings
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from ._library import set_log
+from ._library import Error, explain
 from ._operations import PACKAGE
 
 logger = logging.getLogger("attn.compile")
@@ -24,6 +25,8 @@ _MOST = 512
 # Sources and options of kernels that were compiled, the last _MOST of them.
 _known: Dict[Tuple[str, Tuple], None] = {}
 _compiled = [0]
+# Whether what the compiler decided is told too.
+has_decisions = [False]
 # By the regions of a source: where their functions are.
 _places: Dict[str, str] = {}
 # By a source without its numbers: the numbers of each kernel.
@@ -35,19 +38,6 @@ _HEAD = re.compile(
 )
 # Arguments that are not captured.
 _GIVEN = "q k v scale sink output lse d_output d_lse".split()
-
-
-def start() -> None:
-    """As $ATTN_LOG says."""
-    wanted = os.environ.get("ATTN_LOG", "")
-    if wanted not in ("", "compile"):
-        warnings.warn(f"ATTN_LOG: expected compile, got {wanted!r}", RuntimeWarning, stacklevel=3)
-    if wanted == "compile" and not logger.handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("attn: %(message)s"))
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-        set_log(logger.info)
 
 
 def place(regions: Iterable[str], functions: Dict[str, Any]) -> None:
@@ -172,6 +162,18 @@ def note(source: str, options: Tuple, kernel: Any) -> None:
         reason = _compare(source, options, known)
         of = f" ({where})" if where else ""
         logger.info("%s%s on %s %s%s: %s", what, shape, device, how, of, reason)
+    if has_decisions[0]:
+        for line in _find_decisions(source, options):
+            logger.info("  %s", line)
+
+
+def _find_decisions(source: str, options: Tuple) -> List[str]:
+    """The rule that chose the sizes, and the keys that the mask visits."""
+    try:
+        lines = explain(source, options, "online").splitlines()
+    except Error:
+        return []
+    return [line[3:] for line in lines if line.startswith(("// schedule", "// mask-tiles"))]
 
 
 def _count(source: str, options: Tuple, where: str) -> None:

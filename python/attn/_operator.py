@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.library import Library, register_fake
 
-from . import _arrays, _transforms
+from . import _arrays, _direct, _transforms
 from ._given import Given
 from ._library import Error, library_path
 from ._plan import Plan, remember
@@ -53,6 +53,9 @@ def _load_native() -> bool:
     defines forward and forward_out, and runs them on CPUs."""
     path = library_path.parent / "libattn_torch.so"
     if os.environ.get("ATTN_NATIVE_OPERATORS") == "0" or not path.exists():
+        return False
+    # Who watches calls sees those of Python.
+    if _direct.is_closed():
         return False
     try:
         torch.ops.load_library(str(path))

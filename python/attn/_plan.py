@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _arrays, _direct, _log
+from . import _arrays, _direct, _log, _observe
 from ._given import Given
 from ._gradient import GradientPlan
 from ._library import Error, Kernel, OptionTexts, refuse
@@ -33,7 +33,11 @@ def _compile(text: str, options: OptionTexts) -> Kernel:
     """The library remembers what it compiled. On a GPU calls compile the kernels that they take."""
     said = [x for x in options if x[0] == "lazy"] or [("lazy", "on")]
     options = tuple([x for x in options if x[0] != "lazy"])
-    kernel = Kernel(text, (*options, *said))
+    try:
+        kernel = Kernel(text, (*options, *said))
+    except Error as error:
+        _observe.tell_refused(text, options, error)
+        raise
     _log.note(text, options, kernel)
     return kernel
 
@@ -117,7 +121,8 @@ class Plan:
             if (x is not None) != is_wanted:
                 expected, got = ("one", "none") if is_wanted else ("none", "one")
                 raise Error(
-                    "invalid argument", f"{name}: expected {expected}, as the source says, got {got}"
+                    "invalid argument",
+                    f"{name}: expected {expected}, as the source says, got {got}",
                 )
         if len(captured) != len(self.given):
             raise Error(
@@ -135,12 +140,18 @@ class Plan:
         dispatcher, which everybody who looks has seen."""
         if _arrays.find_torch() is not None or "numpy" not in sys.modules:
             return None
-        if self.numpy_direct is None:
-            self.numpy_direct = self._make_direct()
-        return self.numpy_direct(*call)
+        direct = self.numpy_direct
+        if direct is None:
+            direct = self.numpy_direct = self._make_direct()
+        return direct(*call)
 
     def _make_direct(self) -> Callable[..., Any]:
+        _direct.users.add(self)
         return _direct.make(self.kernel, self.problem, self.given)
+
+    def forget_direct(self) -> None:
+        self.numpy_direct = None
+        vars(self).pop("direct", None)
 
     def run(self, given: Given, is_operator: bool = False) -> Any:
         """A call that `direct` did not take, and that nobody watches: the output, or it and lse, or

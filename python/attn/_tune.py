@@ -19,6 +19,7 @@ from ._attention import attention
 from ._eager import find_plan
 from ._library import Error, option_texts, refuse
 from ._problem import check_dropout
+from ._progress import Bar
 from ._seed import make_seed
 
 Options = Dict[str, Any]
@@ -111,25 +112,8 @@ def _time_batch(call: Callable[[], Any], count: int, is_gpu: bool) -> float:
     return 1000 * (time.perf_counter() - begin) / count
 
 
-class _Bar:
-    """Progress on a terminal; nothing elsewhere."""
-
-    def __init__(self, is_shown: bool) -> None:
-        self.is_shown = is_shown
-
-    def show(self, what: str, done: int, total: int) -> None:
-        if self.is_shown:
-            full = 30 * done // max(total, 1)
-            sys.stderr.write(f"\rattn.tune: {what:9} [{'#' * full:30}] {done}/{total}")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        if self.is_shown:
-            sys.stderr.write("\n")
-
-
 def _compile_all(
-    make_call: Callable[[Options], Callable[[], Any]], candidates: List[Options], bar: _Bar
+    make_call: Callable[[Options], Callable[[], Any]], candidates: List[Options], bar: Bar
 ) -> Tuple[Dict[str, Tuple[Options, Callable[[], Any]]], Dict[str, str]]:
     """The calls of those that compile, by name, and why others do not. Each ran once."""
     calls: Dict[str, Tuple[Options, Callable[[], Any]]] = {}
@@ -152,7 +136,7 @@ def _time_all(
     rounds: int,
     seconds: float,
     is_gpu: bool,
-    bar: _Bar,
+    bar: Bar,
 ) -> Dict[str, float]:
     """Medians of rounds in turns, fastest first. Who is hopeless has one round."""
     times: Dict[str, List[float]] = {}
@@ -308,7 +292,7 @@ def tune(
         how = {**each, "search": rows} if asks_models else each
         return lambda: attention(q, k, v, options=how or None, **arguments)
 
-    bar = _Bar(sys.stderr.isatty())
+    bar = Bar(sys.stderr.isatty())
     calls, refused = _compile_all(make_call, tried, bar)
     times = _time_all(calls, rounds, seconds, device >= 0, bar)
     if is_searched:

@@ -85,7 +85,7 @@ def test_hopeless_ones_have_one_round(monkeypatch):
 
     monkeypatch.setattr(_tune, "_time_batch", time_batch)
     calls = {"fast": ({}, "fast"), "slow": ({}, "slow")}
-    found = _tune._time_all(calls, 3, 0.01, False, _tune._Bar(False))
+    found = _tune._time_all(calls, 3, 0.01, False, _tune.Bar(False))
     assert found == {"fast": 1.0, "slow": 5.0}
     assert rounds.count("fast") == 6 and rounds.count("slow") == 2
 
@@ -206,7 +206,7 @@ def test_tensors_that_want_gradients():
 
 
 def test_a_terminal_sees_a_bar(capsys):
-    bar = _tune._Bar(True)
+    bar = _tune.Bar(True)
     bar.show("compiling", 5, 10)
     bar.end()
     assert "[###############               ] 5/10" in capsys.readouterr().err
