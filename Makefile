@@ -14,6 +14,8 @@ FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
 INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2
+# What checks the types that users see, and what completes names as editors do.
+CHECKERS := mypy==2.4.1 jedi==0.20.1 build==1.6.1
 # What pyproject.toml promises to serve: the oldest versions, those of the machine of the GPU measurements, and the newest.
 VERSIONS ?= oldest measured newest
 oldest := torch==2.9.0 transformers==5.17.0 jax==0.10.0
@@ -40,7 +42,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-distributed assembler format check-format tidy check-tidy docs hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-distributed assembler format check-format tidy check-tidy check-types docs hour mutation fuzz \
         bench wheel gpu-bundle clean
 
 help: ## List the commands
@@ -94,14 +96,14 @@ check-tsan: # Without the compiler, which takes minutes to build
 	@cmake --build --preset tsan --parallel $(JOBS) --target $(TSAN_TESTS)
 	@ctest --preset tsan --no-tests=error -R '^($(subst $(eval) ,|,$(strip $(TSAN_TESTS))))$$'
 
-torch: ## Install PyTorch for the CPU, Transformers and JAX into .venv, so that their tests run
+torch: ## Install PyTorch for the CPU, Transformers, JAX and mypy into .venv, so that their tests run
 	$(call install,python3-venv)
-	@.venv/bin/python -c "import torch, numpy, pytest, transformers, attn_gym, jax" 2>/dev/null || { \
+	@.venv/bin/python -c "import torch, numpy, pytest, transformers, attn_gym, jax, mypy, jedi" 2>/dev/null || { \
 	  echo "torch: installing PyTorch 2.13, Transformers and JAX into .venv (380 MB to download, 1.6 GB on disk)"; \
 	  python3 -m venv .venv && \
 	  { .venv/bin/pip install -q $(TORCH) 2>/dev/null || \
 	    .venv/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH); } && \
-	  .venv/bin/pip install -q $(INTEGRATED); }
+	  .venv/bin/pip install -q $(INTEGRATED) $(CHECKERS); }
 
 test-torch: build ## Run the Python tests with other libraries: VERSIONS="oldest measured newest"
 	@for versions in $(VERSIONS); do $(MAKE) --no-print-directory environment-$$versions test-with-$$versions || exit 1; done
@@ -156,6 +158,9 @@ check-tidy: build # The sources that differ from SINCE, at most 6 of them
 	$(call install,$(FORMAT_PACKAGES))
 	@git diff --name-only --diff-filter=d $(SINCE) -- 'lib/*.cpp' 'dialects/*.cpp' | head -6 | \
 	  xargs -r -P $(JOBS) -n 2 clang-tidy-22 -p $(BUILD) --quiet --warnings-as-errors='*'
+
+check-types: ## Check the types of the Python package with mypy: 8 s, and 1 s once it has a cache
+	@.venv/bin/python -m mypy
 
 docs: configure ## Generate the op and pass documentation into build/dev/docs
 	@cmake --build --preset $(PRESET) --target attn-doc

@@ -23,9 +23,9 @@ import contextlib
 import importlib
 from typing import Any
 
-from . import _dump, _dynamo, _imports, _levels, _nvtx, _operations, serving
+from . import _dump, _dynamo, _imports, _levels, _nvtx, _operations, serving, typing
 from ._attention import attention
-from ._compile import Attention, compile
+from ._compile import Attention, AttentionWithLse, compile
 from ._derivative import gradient
 from ._dump import dump
 from ._environment import collect_env
@@ -35,12 +35,14 @@ from ._library import version as __version__
 from ._merge import merge
 from ._operations import absolute as abs
 from ._operations import clip, maximum, minimum, sigmoid, where
+from ._options import Options
 from ._picture import MaskPicture, visualize_mask
 from ._ranges import MaskRanges, mask_ranges
 from ._scan import Captured
 from ._trace import Length
 from ._tune import Tuning, tune
 from ._warm import warm_up
+from .typing import Array
 
 _nvtx.start()
 _levels.start()
@@ -59,13 +61,13 @@ def _register_operators() -> None:
 _imports.after("torch", _register_operators)
 
 
-def tensor(x: Any) -> Captured:
+def tensor(x: Array) -> Captured:
     """Marks an array as captured. Needed where tracing cannot see that a function names the
     array."""
     return Captured(x)
 
 
-def assume_sorted(x: Any) -> Captured:
+def assume_sorted(x: Array) -> Captured:
     """Promises that the integers of `x` do not decrease along the last dimension.
 
     A kernel whose mask compares these elements then visits only the keys that matter. If the
@@ -152,10 +154,12 @@ def to_int(x: Any) -> Any:
 
 __all__ = [
     "Attention",
+    "AttentionWithLse",
     "Error",
     "Explanation",
     "MaskPicture",
     "MaskRanges",
+    "Options",
     "Tuning",
     "__version__",
     "abs",
@@ -189,6 +193,7 @@ __all__ = [
     "tensor",
     "to_int",
     "tune",
+    "typing",
     "visualize_mask",
     "warm_up",
     "where",

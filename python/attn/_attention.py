@@ -2,12 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Literal, Optional, Tuple, Union, overload
 
 from . import _dynamo
 from ._eager import call
 from ._problem import is_rows_first
 from ._words import fail_unexpected
+from .typing import (
+    Array,
+    ArrayT,
+    Causal,
+    DropoutSeed,
+    Layout,
+    Mask,
+    OptionsLike,
+    Score,
+    Window,
+)
+
+
+@overload
+def attention(
+    q: ArrayT,
+    k: ArrayT,
+    v: ArrayT,
+    *,
+    scale: Optional[float] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[Array] = None,
+    layout: Layout = "bhsd",
+    return_lse: Literal[False] = False,
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+    dropout_seed: DropoutSeed = None,
+) -> ArrayT: ...
+
+
+@overload
+def attention(
+    q: ArrayT,
+    k: ArrayT,
+    v: ArrayT,
+    *,
+    scale: Optional[float] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[Array] = None,
+    layout: Layout = "bhsd",
+    return_lse: Literal[True],
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+    dropout_seed: DropoutSeed = None,
+) -> Tuple[ArrayT, ArrayT]: ...
+
+
+@overload
+def attention(
+    q: ArrayT,
+    k: ArrayT,
+    v: ArrayT,
+    *,
+    scale: Optional[float] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[Array] = None,
+    layout: Layout = "bhsd",
+    return_lse: bool,
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+    dropout_seed: DropoutSeed = None,
+) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
 
 
 def attention(
@@ -16,16 +87,16 @@ def attention(
     v: Any,
     *,
     scale: Optional[float] = None,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
-    sink: Any = None,
-    layout: str = "bhsd",
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[Array] = None,
+    layout: Layout = "bhsd",
     return_lse: bool = False,
-    options: Optional[Mapping[str, object]] = None,
+    options: OptionsLike = None,
     dropout_p: float = 0.0,
-    dropout_seed: Any = None,
+    dropout_seed: DropoutSeed = None,
     **others: Any,
 ) -> Any:
     """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
@@ -49,35 +120,7 @@ def attention(
         layout: "bhsd" as above, or "bshd": q, k, v and the result are (B, S, H, D). Strides are
             free, except that the last dimension is contiguous. Nothing is copied.
         return_lse: also return the logsumexp, the natural logarithm of the sum of exponentials.
-        options: options of the compiler, by name (type, default):
-            CPU and GPU:
-                block_m (int): query rows of a block. Default: the rule of the device chooses.
-                block_n (int): keys of a step. Default: the rule of the device chooses.
-                splits (int, 1): parts that the keys are split into. More than 1 costs a second
-                    kernel and memory for the parts during a call.
-                cache ("on" or "off", "on"): whether code is kept on disk for other processes.
-                cache_dir (str): the folder of that code. Default: $ATTN_CACHE_DIR, or
-                    ~/.cache/attn.
-            CPU only:
-                threads (int, 0): the most threads that a call uses; 0: all.
-                cpu (str): the processor in LLVM's spelling. Default: the processor of this
-                    machine.
-            GPU only:
-                target (str): the kind of GPU to compile for. Default: the kind of the device.
-                fused ("on" or "off", "on"): whether blocks add gradients of queries in any order,
-                    where that takes fewer products. Off under torch.use_deterministic_algorithms.
-                pack (int, 0): slots for the query heads that share a key head, for calls with few
-                    rows: 2, 4, 8, 16, 32 or 64; 0: by each call.
-                way (str, "auto"): the kernels between which calls choose. "auto": all that are
-                    listed below. "lengths": one for short and one for other sequences. "short",
-                    "long", "few" and "narrow": one for all calls.
-                stay ("auto", "on" or "off", "auto"): whether blocks stay, one for each
-                    multiprocessor, and take one tile of rows after the other. "auto": where it was
-                    measured to be faster; "on" and "off" make one kernel for all calls.
-                slack (int, -1): the maximum of a row may lag by a factor of 2^slack before sums
-                    are scaled; 0 to 16. -1 and 0: it never lags. 8 is 1 % faster, and 3 % at D =
-                    256, for 1.04 times the rounding error (1.2 times where few weights are most of
-                    the sum).
+        options: options of the compiler, an `attn.Options` or a mapping of the names of its fields.
         dropout_p: the probability that a weight is dropped after it is normalized, met to 2^-17.
             The other weights are divided by 1 minus that probability. The logsumexp does not know
             it. The dropped weights are a function of the seed and of (b, h, q, kv) alone (s16 of
@@ -136,7 +179,9 @@ def attention(
     if others:
         fail_unexpected("attention", others)
     if _dynamo.is_compiling():
-        how = dict(scale=scale, causal=causal, window=window, sink=sink, options=options)
+        how: Dict[str, Any] = dict(
+            scale=scale, causal=causal, window=window, sink=sink, options=options
+        )
         how.update(dropout_p=dropout_p, dropout_seed=dropout_seed, rows_first=is_rows_first(layout))
         # These import PyTorch, which is there.
         if score is None and mask is None:

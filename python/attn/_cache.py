@@ -4,10 +4,11 @@ on the device: nothing is read on the host, so a CUDA graph replays it for other
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple, Tuple
+from typing import Any, Literal, NamedTuple, Optional, Tuple, overload
 
 from . import _arrays
 from ._library import refuse
+from .typing import Array, ArrayT
 
 _FLOATS = ("f16", "bf16", "f32")
 
@@ -21,8 +22,8 @@ class Rotary(NamedTuple):
         interleaved: pairs are columns 2 i and 2 i + 1 (GPT-J), not i and i + R / 2 (GPT-NeoX, Llama).
     """
 
-    cos: Any
-    sin: Any
+    cos: Array
+    sin: Array
     interleaved: bool = False
 
 
@@ -76,7 +77,8 @@ def rotate_rows(x: Any, positions: Any, rotary: Rotary) -> Any:
     """x (T, H, D), of which row t is at positions[t]."""
     xp, half = _use(x), int(rotary.cos.shape[1])
     index = _to(positions, "int64").clip(0, int(rotary.cos.shape[0]) - 1)
-    cos, sin = (_to(y[index], "float32")[:, None] for y in (rotary.cos, rotary.sin))
+    tables: Tuple[Any, Any] = (rotary.cos, rotary.sin)
+    cos, sin = (_to(y[index], "float32")[:, None] for y in tables)
     turned, rest = x[..., : 2 * half], x[..., 2 * half :]
     if rotary.interleaved:
         first, second = turned[..., 0::2], turned[..., 1::2]
@@ -92,7 +94,7 @@ def rotate_rows(x: Any, positions: Any, rotary: Rotary) -> Any:
     return xp.concatenate([turned, rest], -1) if int(rest.shape[-1]) else turned
 
 
-def rotate(x: Any, positions: Any, rotary: Rotary) -> Any:
+def rotate(x: ArrayT, positions: Array, rotary: Rotary) -> ArrayT:
     """Rotary embedding: x (T, H, D) with the first R columns of each row rotated.
 
     Args:
@@ -161,13 +163,13 @@ def write_rows(caches: Tuple[Any, Any], news: Tuple[Any, Any], slots: Any) -> No
 
 
 def find_slots(
-    cache_seqlens: Any,
-    cu_seqlens: Any,
+    cache_seqlens: ArrayT,
+    cu_seqlens: ArrayT,
     total: int,
     *,
     page_size: int,
-    page_table: Any = None,
-) -> Tuple[Any, Any]:
+    page_table: Optional[ArrayT] = None,
+) -> Tuple[ArrayT, ArrayT]:
     """Where `append` writes new keys of sequences: after those that each one has.
 
     New key t belongs to the sequence b with cu_seqlens[b] <= t < cu_seqlens[b + 1]. Its position there is
@@ -231,18 +233,48 @@ def find_places(lengths: Any, offsets: Any, total: int, page: int, table: Any) -
     return slots, xp.where(exists, position, xp.zeros_like(row))
 
 
+@overload
 def append(
-    k: Any,
-    v: Any,
-    k_cache: Any,
-    v_cache: Any,
-    slots: Any,
+    k: Array,
+    v: Array,
+    k_cache: Array,
+    v_cache: Array,
+    slots: Array,
     *,
-    kv_layout: str = "NHD",
-    rotary: Any = None,
-    positions: Any = None,
-    q: Any = None,
-) -> Any:
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    rotary: Optional[Rotary] = None,
+    positions: Optional[Array] = None,
+    q: None = None,
+) -> None: ...
+
+
+@overload
+def append(
+    k: Array,
+    v: Array,
+    k_cache: Array,
+    v_cache: Array,
+    slots: Array,
+    *,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    rotary: Rotary,
+    positions: Array,
+    q: ArrayT,
+) -> ArrayT: ...
+
+
+def append(
+    k: Array,
+    v: Array,
+    k_cache: Array,
+    v_cache: Array,
+    slots: Array,
+    *,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    rotary: Optional[Rotary] = None,
+    positions: Optional[Array] = None,
+    q: Optional[ArrayT] = None,
+) -> Optional[ArrayT]:
     """Writes new keys and values into a cache, each where its slot says.
 
     Slot n is row n % P of page n // P. A contiguous cache (B, S, Hkv, D) is one whose pages are its
@@ -285,8 +317,8 @@ def append(
     if int(v.shape[0]) != int(k.shape[0]):
         refuse("v", f"as many rows as k, {int(k.shape[0])}", int(v.shape[0]))
     _check_numbers("slots", slots, k)
-    for name, x in (("positions", positions), ("q", q)):
-        if x is not None and rotary is None:
+    for name, given in (("positions", positions), ("q", q)):
+        if given is not None and rotary is None:
             refuse(name, "None without rotary", "one")
     if rotary is not None:
         check_rotary(rotary, int(k.shape[2]), k)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Tuple, Union, overload
 
 from . import _arrays, _dynamo, _foreign, _library
 from ._explain import Explanation
@@ -13,6 +13,23 @@ from ._problem import check_options, is_rows_first, make_spec
 from ._run import run, run_into
 from ._seed import Seed, make_seed
 from ._source import Source
+from .typing import (
+    Array,
+    ArrayT,
+    Causal,
+    Device,
+    DropoutSeed,
+    DType,
+    Layout,
+    Mask,
+    OptionsLike,
+    Room,
+    Score,
+    Window,
+)
+
+# Of a call: arrays, or their shapes.
+ArrayOrShape = Union[Array, Tuple[int, ...]]
 
 
 def _get_shapes(q: Any, k: Any, v: Any) -> Any:
@@ -49,16 +66,16 @@ class Attention:
     @_dynamo.disable
     def __call__(
         self,
-        q: Any,
-        k: Any,
-        v: Any,
+        q: ArrayT,
+        k: ArrayT,
+        v: ArrayT,
         *,
         scale: Optional[float] = None,
-        sink: Any = None,
+        sink: Optional[Array] = None,
         out: Any = None,
-        workspace: Any = None,
-        dropout_seed: Any = None,
-    ) -> Any:
+        workspace: Optional[Array] = None,
+        dropout_seed: DropoutSeed = None,
+    ) -> ArrayT:
         """As `attention`. `scale` and `sink` are given if and only if the kernel was compiled with
         them; `dropout_seed` may be given if it was compiled with dropout.
 
@@ -118,7 +135,12 @@ class Attention:
         run_into(plan, given, output, lse, workspace)
         return out
 
-    def prepare(self, q: Any = None, k: Any = None, v: Any = None) -> None:
+    def prepare(
+        self,
+        q: Optional[ArrayOrShape] = None,
+        k: Optional[ArrayOrShape] = None,
+        v: Optional[ArrayOrShape] = None,
+    ) -> None:
         """Compiles what calls with q, k and v of these shapes take, or, without them, what any call may
         take. Later calls then wait for nothing, and a CUDA graph can capture them. On the CPU there
         is one kernel for all calls, which is there.
@@ -132,12 +154,12 @@ class Attention:
         shapes = None if q is None and k is None and v is None else _get_shapes(q, k, v)
         self._plan.prepare(shapes, self._rows_first, self._arrays)
 
-    def way(self, q: Any, k: Any, v: Any) -> str:
+    def way(self, q: ArrayOrShape, k: ArrayOrShape, v: ArrayOrShape) -> str:
         """The name of the kernel that calls with q, k and v of these shapes take, as `explain` lists
         them; empty for the one of most calls, and on the CPU."""
         return self._plan.choose_way(_get_shapes(q, k, v), self._rows_first, self._arrays)
 
-    def workspace_size(self, q: Any, k: Any, v: Any) -> int:
+    def workspace_size(self, q: ArrayOrShape, k: ArrayOrShape, v: ArrayOrShape) -> int:
         """The bytes of `workspace` of a call with q, k and v of these shapes; 0 for most, and on the
         CPU. Compiles what such calls take."""
         return self._plan.count_workspace(_get_shapes(q, k, v), self._rows_first, self._arrays)
@@ -152,7 +174,7 @@ class Attention:
                 f"compile with {how or f'{name}={not wanted}'}",
             )
 
-    def explain(self, until: str = "online") -> Explanation:
+    def explain(self, until: Room = "online") -> Explanation:
         """As `attn.explain`."""
         options = tuple(x for x in self._plan.options if x[0] != "lazy")
         return Explanation(_library.explain(self.source, options, until))
@@ -165,22 +187,104 @@ class Attention:
         )
 
 
-@_dynamo.disable
+if TYPE_CHECKING:
+
+    class AttentionWithLse(Attention):
+        """An Attention whose calls return (output, lse)."""
+
+        def __call__(  # type: ignore[override]
+            self,
+            q: ArrayT,
+            k: ArrayT,
+            v: ArrayT,
+            *,
+            scale: Optional[float] = None,
+            sink: Optional[Array] = None,
+            out: Any = None,
+            workspace: Optional[Array] = None,
+            dropout_seed: DropoutSeed = None,
+        ) -> Tuple[ArrayT, ArrayT]: ...
+
+else:
+    AttentionWithLse = Attention
+
+
+@overload
 def compile(
-    dtype: Any,
+    dtype: DType,
     head_dim: int,
     value_dim: Optional[int] = None,
     *,
     scale: bool = False,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
     sink: bool = False,
-    layout: str = "bhsd",
+    layout: Layout = "bhsd",
+    return_lse: Literal[False] = False,
+    device: Device = "cpu",
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+) -> Attention: ...
+
+
+@overload
+def compile(
+    dtype: DType,
+    head_dim: int,
+    value_dim: Optional[int] = None,
+    *,
+    scale: bool = False,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: bool = False,
+    layout: Layout = "bhsd",
+    return_lse: Literal[True],
+    device: Device = "cpu",
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+) -> AttentionWithLse: ...
+
+
+@overload
+def compile(
+    dtype: DType,
+    head_dim: int,
+    value_dim: Optional[int] = None,
+    *,
+    scale: bool = False,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: bool = False,
+    layout: Layout = "bhsd",
+    return_lse: bool,
+    device: Device = "cpu",
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+) -> Union[Attention, AttentionWithLse]: ...
+
+
+@_dynamo.disable
+def compile(
+    dtype: DType,
+    head_dim: int,
+    value_dim: Optional[int] = None,
+    *,
+    scale: bool = False,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: bool = False,
+    layout: Layout = "bhsd",
     return_lse: bool = False,
-    device: Any = "cpu",
-    options: Optional[Mapping[str, object]] = None,
+    device: Device = "cpu",
+    options: OptionsLike = None,
     dropout_p: float = 0.0,
 ) -> Attention:
     """Compiles an attention for later calls with any lengths, batches and heads.
@@ -200,7 +304,9 @@ def compile(
         Error: an argument that does not fit, or a function that cannot be traced.
     """
     is_rows_first(layout)
-    how = dict(scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask)
+    how: Dict[str, Any] = dict(
+        scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask
+    )
     how.update(return_lse=return_lse, dropout_p=dropout_p)
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
     source = Source(spec, seed=Seed())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _arrays, _dynamo, _foreign, _library
 from ._eager import find_plan
@@ -14,6 +14,17 @@ from ._plan import Plan
 from ._problem import check_dropout, is_rows_first
 from ._run import run
 from ._seed import make_seed
+from .typing import (
+    Array,
+    ArrayT,
+    Causal,
+    DropoutSeed,
+    Layout,
+    Mask,
+    OptionsLike,
+    Score,
+    Window,
+)
 
 
 def _find_captures(plan: Plan, arrays: List[Any], wanted: Any) -> List[int]:
@@ -37,26 +48,26 @@ def _find_captures(plan: Plan, arrays: List[Any], wanted: Any) -> List[int]:
 
 @_dynamo.disable
 def gradient(
-    q: Any,
-    k: Any,
-    v: Any,
-    d_output: Any,
+    q: ArrayT,
+    k: ArrayT,
+    v: ArrayT,
+    d_output: ArrayT,
     *,
-    output: Any = None,
-    lse: Any = None,
-    d_lse: Any = None,
+    output: Optional[ArrayT] = None,
+    lse: Optional[ArrayT] = None,
+    d_lse: Optional[ArrayT] = None,
     scale: Optional[float] = None,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
-    sink: Any = None,
-    layout: str = "bhsd",
-    wrt: Sequence[Any] = (),
-    options: Optional[Mapping[str, object]] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[Array] = None,
+    layout: Layout = "bhsd",
+    wrt: Sequence[Array] = (),
+    options: OptionsLike = None,
     dropout_p: float = 0.0,
-    dropout_seed: Any = None,
-) -> Tuple[Any, ...]:
+    dropout_seed: DropoutSeed = None,
+) -> Tuple[ArrayT, ...]:
     """Gradients of attention(q, k, v, ...) with the same arguments, for programs without autograd.
 
     Args:

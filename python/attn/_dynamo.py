@@ -10,9 +10,11 @@ it and of all that it calls.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Callable, TypeVar
 
 from . import _imports
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _codes: list = []
 # What tells whether torch.compile traces, once it may; Dynamo knows PyTorch's own function as true.
@@ -25,9 +27,10 @@ def assume_constant(function: Any) -> Any:
     return function
 
 
-def disable(function: Any) -> Any:
-    function._torchdynamo_disable = True
-    function._torchdynamo_disable_msg = (
+def disable(function: Function) -> Function:
+    marked: Any = function
+    marked._torchdynamo_disable = True
+    marked._torchdynamo_disable_msg = (
         "attn traces Python functions itself: kernels of attn.compile and calls of attn.gradient stay "
         "outside of fullgraph=True"
     )

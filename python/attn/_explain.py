@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Union
 
 from . import _arrays, _library
 from ._library import Error
@@ -12,6 +12,18 @@ from ._picture import visualize_mask
 from ._problem import Spec, check_options, is_rows_first, make_spec
 from ._seed import Seed
 from ._source import Gradients, Source
+from .typing import (
+    Array,
+    Causal,
+    Device,
+    DType,
+    Layout,
+    Mask,
+    OptionsLike,
+    Room,
+    Score,
+    Window,
+)
 
 
 class Explanation(str):
@@ -67,22 +79,22 @@ def _find_path(arrays: List[Any]) -> str:
 
 
 def explain(
-    dtype: Any,
-    head_dim: int,
-    value_dim: Optional[int] = None,
+    dtype: Union[DType, Array],
+    head_dim: Union[int, Array],
+    value_dim: Union[int, Array, None] = None,
     *,
-    until: str = "online",
+    until: Room = "online",
     gradient: bool = False,
-    scale: bool = False,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
-    sink: bool = False,
-    layout: str = "bhsd",
+    scale: Union[bool, float, None] = False,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Union[bool, Array, None] = False,
+    layout: Layout = "bhsd",
     return_lse: bool = False,
-    device: Any = "cpu",
-    options: Optional[Mapping[str, object]] = None,
+    device: Device = "cpu",
+    options: OptionsLike = None,
     dropout_p: float = 0.0,
 ) -> Explanation:
     """Explains how an attention is compiled.
@@ -114,9 +126,11 @@ def explain(
         _check_call(call)
         scale, sink = (x is not None and x is not False for x in (scale, sink))
         device = getattr(dtype, "device", "cpu") if _arrays.is_torch(dtype) else "cpu"
-        dtype, head_dim, value_dim = (dtype.dtype, dtype.shape[-1], value_dim.shape[-1])
+        dtype, head_dim, value_dim = (dtype.dtype, dtype.shape[-1], call[2].shape[-1])
     rows_first = is_rows_first(layout)
-    how = dict(scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask)
+    how: Dict[str, Any] = dict(
+        scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask
+    )
     how.update(return_lse=return_lse, dropout_p=dropout_p)
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
     of = Source(spec, seed=Seed()).text

@@ -8,6 +8,7 @@ from . import _arrays, _dynamo, _foreign
 from ._library import Kernel, refuse
 from ._problem import is_rows_first
 from ._tensors import Tensors
+from .typing import ArrayT, Layout
 
 _TYPES = ("f16", "bf16", "f32")
 _kernels: Dict[Tuple[str, int, int], Kernel] = {}
@@ -131,7 +132,7 @@ def _compose(outputs: List[Any], lses: List[Any], rows_first: bool) -> Tuple[Any
     is_read = values != -torch.inf
     if rows_first:
         weights, is_read = weights.transpose(-1, -2), is_read.transpose(-1, -2)
-    sums = 0.0
+    sums: Any = 0.0
     for part, weight, kept in zip(outputs, weights, is_read):
         sums = sums + weight[..., None] * torch.where(kept[..., None], part.float(), 0.0)
     return sums.to(outputs[0].dtype), merged
@@ -146,11 +147,11 @@ def _is_on_host(outputs: List[Any], lses: List[Any]) -> bool:
 
 
 def merge(
-    outputs: Union[Any, Sequence[Any]],
-    lses: Union[Any, Sequence[Any]],
+    outputs: Union[ArrayT, Sequence[ArrayT]],
+    lses: Union[ArrayT, Sequence[ArrayT]],
     *,
-    layout: str = "bhsd",
-) -> Tuple[Any, Any]:
+    layout: Layout = "bhsd",
+) -> Tuple[ArrayT, ArrayT]:
     """Attention to all keys, from attention to each of several parts of them.
 
     `outputs` and `lses` are what `attention(..., return_lse=True)` gave for the same queries and for
@@ -175,8 +176,8 @@ def merge(
     """
     rows_first = is_rows_first(layout)
     given = _list_parts("outputs", outputs)
-    outputs = [_foreign.import_array(x, "outputs") for x in given]
-    lses = [_foreign.import_array(x, "lses") for x in _list_parts("lses", lses)]
-    _check(outputs, lses, rows_first)
-    run = _run if _is_on_host(outputs, lses) else _compose
-    return _foreign.export(run(outputs, lses, rows_first), given[0])
+    parts = [_foreign.import_array(x, "outputs") for x in given]
+    sums = [_foreign.import_array(x, "lses") for x in _list_parts("lses", lses)]
+    _check(parts, sums, rows_first)
+    run = _run if _is_on_host(parts, sums) else _compose
+    return _foreign.export(run(parts, sums, rows_first), given[0])

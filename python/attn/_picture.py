@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Tuple, Union
+import os
+from typing import Any, Optional, Tuple, Union
 
 from ._attention import attention
 from ._library import refuse
+from .typing import Causal, Mask, Window
 
 _SIGNS = "·▒█"
 _COLORS = ("#f3f4f6", "#93c5fd", "#1d4ed8")
@@ -53,7 +55,7 @@ class MaskPicture(str):
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the SVG."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.svg)
@@ -63,9 +65,9 @@ def visualize_mask(
     query_length: int,
     key_length: Optional[int] = None,
     *,
-    mask: Optional[Callable] = None,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    mask: Optional[Mask] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
     batch: int = 0,
     head: int = 0,
     tile: Tuple[int, int] = (64, 64),

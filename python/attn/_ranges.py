@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from types import SimpleNamespace
-from typing import Any, Callable, NamedTuple, Optional, Tuple, Union
+from typing import Any, NamedTuple, Optional, Tuple
 
 from . import _arrays
 from ._library import check, library, refuse
@@ -12,6 +12,7 @@ from ._plan import list_captures
 from ._problem import Spec
 from ._source import Source
 from ._tensors import Tensors, make_arguments
+from .typing import Causal, Mask, Window
 
 
 class MaskRanges(NamedTuple):
@@ -31,9 +32,9 @@ def mask_ranges(
     query_length: int,
     key_length: Optional[int] = None,
     *,
-    mask: Optional[Callable] = None,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    mask: Optional[Mask] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
     batches: int = 1,
     heads: int = 1,
     tile: Tuple[int, int] = (128, 128),

@@ -21,6 +21,7 @@ from ._library import Error, option_texts, refuse
 from ._problem import check_dropout
 from ._progress import Bar
 from ._seed import make_seed
+from .typing import Array, OptionsLike
 
 Options = Dict[str, Any]
 # Rows and keys of a tile. What a machine has no room for is refused by the compiler, and so is what
@@ -219,15 +220,15 @@ def _write(path: Path, tuning: Tuning) -> None:
 
 
 def tune(
-    q: Any,
-    k: Any,
-    v: Any,
+    q: Array,
+    k: Array,
+    v: Array,
     *,
     candidates: Optional[Sequence[Mapping[str, Any]]] = None,
     rounds: int = 3,
     seconds: float = 0.05,
     again: bool = False,
-    options: Optional[Mapping[str, object]] = None,
+    options: OptionsLike = None,
     **arguments: Any,
 ) -> Tuning:
     """Searches the options with which `attention` is fastest on these arrays:
@@ -267,7 +268,7 @@ def tune(
     get_device = getattr(q, "get_device", None)
     device = -1 if get_device is None else get_device()
     # Nothing is recorded.
-    q, k, v = (x.detach() if hasattr(x, "detach") else x for x in (q, k, v))
+    q, k, v = (_detach(x) for x in (q, k, v))
     given: Options = dict(options or {})
     if candidates is None:
         chosen = _list_candidates(q, k, device >= 0, arguments.get("layout", "bhsd"))
@@ -312,6 +313,10 @@ def tune(
     if path is not None:
         _write(path, tuning)
     return tuning
+
+
+def _detach(x: Any) -> Any:
+    return x.detach() if hasattr(x, "detach") else x
 
 
 def _find_path(

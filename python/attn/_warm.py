@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, Sequence, Union
+from typing import Any, Callable, List, Mapping, Sequence, Union
 
 from . import _log
 from ._compile import Attention, compile
@@ -29,7 +29,9 @@ def _compile_spec(spec: Mapping[str, Any]) -> Attention:
     return kernel
 
 
-def warm_up(what: Union[Sequence[Dict[str, Any]], Any], *inputs: Any, **options: Any) -> int:
+def warm_up(
+    what: Union[Sequence[Mapping[str, Any]], Callable[..., Any]], *inputs: Any, **options: Any
+) -> int:
     """Compiles what later calls need, so that none of them waits.
 
     Args:

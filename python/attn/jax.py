@@ -10,12 +10,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Literal,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+    overload,
+)
 
-import jax
 import jax.numpy as jnp
 import numpy
 from jax.custom_derivatives import SymbolicZero
+
+import jax
 
 from ._functions_of_parts import Functions
 from ._indexing import Indexing, index_as
@@ -44,6 +57,7 @@ from ._problem import Spec
 from ._scan import Scan
 from ._source import Gradients, Source, Text, Wanted, reads
 from .integrations._tables import read_table
+from .typing import Mask, OptionsLike, Score, Window
 
 __all__ = ["attention", "context_attention", "paged_attention"]
 
@@ -296,6 +310,69 @@ def _make_mask(
     return keep
 
 
+@overload
+def attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: Union[jax.Array, Score, None] = None,
+    mask: Union[jax.Array, Mask, None] = None,
+    *,
+    scale: Optional[float] = None,
+    is_causal: bool = False,
+    query_seq_lengths: Optional[jax.Array] = None,
+    key_value_seq_lengths: Optional[jax.Array] = None,
+    local_window_size: Union[int, Tuple[int, int], None] = None,
+    implementation: Optional[str] = None,
+    return_residual: Literal[False] = False,
+    score: Optional[Score] = None,
+    sink: Optional[jax.Array] = None,
+    options: OptionsLike = None,
+) -> jax.Array: ...
+
+
+@overload
+def attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: Union[jax.Array, Score, None] = None,
+    mask: Union[jax.Array, Mask, None] = None,
+    *,
+    scale: Optional[float] = None,
+    is_causal: bool = False,
+    query_seq_lengths: Optional[jax.Array] = None,
+    key_value_seq_lengths: Optional[jax.Array] = None,
+    local_window_size: Union[int, Tuple[int, int], None] = None,
+    implementation: Optional[str] = None,
+    return_residual: Literal[True],
+    score: Optional[Score] = None,
+    sink: Optional[jax.Array] = None,
+    options: OptionsLike = None,
+) -> Tuple[jax.Array, jax.Array]: ...
+
+
+@overload
+def attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: Union[jax.Array, Score, None] = None,
+    mask: Union[jax.Array, Mask, None] = None,
+    *,
+    scale: Optional[float] = None,
+    is_causal: bool = False,
+    query_seq_lengths: Optional[jax.Array] = None,
+    key_value_seq_lengths: Optional[jax.Array] = None,
+    local_window_size: Union[int, Tuple[int, int], None] = None,
+    implementation: Optional[str] = None,
+    return_residual: bool,
+    score: Optional[Score] = None,
+    sink: Optional[jax.Array] = None,
+    options: OptionsLike = None,
+) -> Union[jax.Array, Tuple[jax.Array, jax.Array]]: ...
+
+
 def attention(
     query: Any,
     key: Any,
@@ -310,9 +387,9 @@ def attention(
     local_window_size: Any = None,
     implementation: Optional[str] = None,
     return_residual: bool = False,
-    score: Optional[Callable] = None,
+    score: Optional[Score] = None,
     sink: Any = None,
-    options: Optional[Mapping[str, object]] = None,
+    options: OptionsLike = None,
 ) -> Any:
     """jax.nn.dot_product_attention: the same arguments, shapes and results, with one exception. Rows
     which keep no key give 0 and a residual of -inf. These arguments go beyond it:
@@ -390,21 +467,21 @@ def attention(
 
 
 def context_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
     *,
     axis_name: str,
-    positions: Any = None,
+    positions: Optional[jax.Array] = None,
     scale: Optional[float] = None,
     causal: bool = False,
-    window: Any = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
-    sink: Any = None,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[jax.Array] = None,
     return_residual: bool = False,
-    options: Optional[Mapping[str, object]] = None,
-) -> Any:
+    options: OptionsLike = None,
+) -> Union[jax.Array, Tuple[jax.Array, jax.Array]]:
     """attn.jax.attention of the rows of this shard to the keys of all shards, inside of jax.shard_map.
 
     Args:
@@ -425,5 +502,7 @@ def context_attention(
     functions = Functions(score, mask)
     tensors = query, key, value
     k, v, there = gather_whole(tensors, axis_name, positions, functions, causal, window)
-    how = dict(scale=scale, sink=sink, return_residual=return_residual, options=options)
+    how: Dict[str, Any] = dict(
+        scale=scale, sink=sink, return_residual=return_residual, options=options
+    )
     return attention(query, k, v, score=there.score, mask=there.mask, **how)

@@ -13,7 +13,7 @@ hold, so a CUDA graph replays it for other lengths and other tables.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Literal, Optional, Tuple, Union, overload
 
 from . import _arrays, _cascade, _dynamo
 from ._cache import Rotary, append, find_slots, rotate
@@ -24,6 +24,7 @@ from ._paged import check_shapes, find_paged_plan, make_mask, make_shift
 from ._problem import Spec, check_window
 from ._serving_how import check_how, check_layout, check_library, check_out, make_score
 from ._varlen import Asked, Varlen, check_call, prepare, run_ragged
+from .typing import Array, ArrayT, Mask, OptionsLike, Score, Window
 
 __all__ = [
     "Rotary",
@@ -36,26 +37,95 @@ __all__ = [
 ]
 
 
+@overload
+def paged_attention(
+    q: ArrayT,
+    k_cache: ArrayT,
+    v_cache: ArrayT,
+    *,
+    page_table: Array,
+    seqused_k: Array,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    scale: Optional[float] = None,
+    causal: bool = True,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    out: Optional[ArrayT] = None,
+    return_lse: Literal[False] = False,
+    options: OptionsLike = None,
+) -> ArrayT: ...
+
+
+@overload
+def paged_attention(
+    q: ArrayT,
+    k_cache: ArrayT,
+    v_cache: ArrayT,
+    *,
+    page_table: Array,
+    seqused_k: Array,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    scale: Optional[float] = None,
+    causal: bool = True,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    out: Optional[ArrayT] = None,
+    return_lse: Literal[True],
+    options: OptionsLike = None,
+) -> Tuple[ArrayT, ArrayT]: ...
+
+
+@overload
+def paged_attention(
+    q: ArrayT,
+    k_cache: ArrayT,
+    v_cache: ArrayT,
+    *,
+    page_table: Array,
+    seqused_k: Array,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    scale: Optional[float] = None,
+    causal: bool = True,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    out: Optional[ArrayT] = None,
+    return_lse: bool,
+    options: OptionsLike = None,
+) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
+
+
 @_dynamo.disable
 def paged_attention(
     q: Any,
     k_cache: Any,
     v_cache: Any,
     *,
-    page_table: Any,
-    seqused_k: Any,
-    kv_layout: str = "NHD",
+    page_table: Array,
+    seqused_k: Array,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
     scale: Optional[float] = None,
     causal: bool = True,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    window: Optional[Window] = None,
     softcap: Optional[float] = None,
-    alibi_slopes: Any = None,
-    sink: Any = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
     out: Any = None,
     return_lse: bool = False,
-    options: Optional[Mapping[str, object]] = None,
+    options: OptionsLike = None,
 ) -> Any:
     """Attention of the last rows of sequences to their keys, which lie in pages.
 
@@ -134,6 +204,75 @@ def paged_attention(
     return (output, lse) if return_lse else output
 
 
+@overload
+def cascade_attention(
+    q: ArrayT,
+    k_cache: ArrayT,
+    v_cache: ArrayT,
+    *,
+    page_table: Array,
+    seqused_k: Array,
+    shared_pages: int,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    scale: Optional[float] = None,
+    causal: bool = True,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    return_lse: Literal[False] = False,
+    options: OptionsLike = None,
+) -> ArrayT: ...
+
+
+@overload
+def cascade_attention(
+    q: ArrayT,
+    k_cache: ArrayT,
+    v_cache: ArrayT,
+    *,
+    page_table: Array,
+    seqused_k: Array,
+    shared_pages: int,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    scale: Optional[float] = None,
+    causal: bool = True,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    return_lse: Literal[True],
+    options: OptionsLike = None,
+) -> Tuple[ArrayT, ArrayT]: ...
+
+
+@overload
+def cascade_attention(
+    q: ArrayT,
+    k_cache: ArrayT,
+    v_cache: ArrayT,
+    *,
+    page_table: Array,
+    seqused_k: Array,
+    shared_pages: int,
+    kv_layout: Literal["NHD", "HND"] = "NHD",
+    scale: Optional[float] = None,
+    causal: bool = True,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    return_lse: bool,
+    options: OptionsLike = None,
+) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
+
+
 @_dynamo.disable
 def cascade_attention(
     q: Any,
@@ -143,17 +282,17 @@ def cascade_attention(
     page_table: Any,
     seqused_k: Any,
     shared_pages: int,
-    kv_layout: str = "NHD",
+    kv_layout: Literal["NHD", "HND"] = "NHD",
     scale: Optional[float] = None,
     causal: bool = True,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    window: Optional[Window] = None,
     softcap: Optional[float] = None,
-    alibi_slopes: Any = None,
-    sink: Any = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
     return_lse: bool = False,
-    options: Optional[Mapping[str, object]] = None,
+    options: OptionsLike = None,
 ) -> Any:
     """`paged_attention` of sequences that begin with the same pages, which are read once for all of them.
 
@@ -174,8 +313,8 @@ def cascade_attention(
     Raises:
         Error: an argument that does not fit, by its name.
     """
-    how = dict(kv_layout=kv_layout, scale=scale, softcap=softcap, options=options)
-    own = dict(causal=causal, window=window, alibi_slopes=alibi_slopes, sink=sink)
+    how: Dict[str, Any] = dict(kv_layout=kv_layout, scale=scale, softcap=softcap, options=options)
+    own: Dict[str, Any] = dict(causal=causal, window=window, alibi_slopes=alibi_slopes, sink=sink)
     is_rows_first = check_layout(kv_layout)
     check_library(q=q, k_cache=k_cache, v_cache=v_cache)
     check_library(page_table=page_table, seqused_k=seqused_k)
@@ -187,7 +326,7 @@ def cascade_attention(
         refuse("shared_pages", f"0 to {max(columns, 1) - 1}, columns before the last", shared_pages)
     pools: Dict[str, Any] = dict(k_cache=k_cache, v_cache=v_cache)
     if not shared_pages or not int(q.shape[0]):
-        whole = dict(page_table=page_table, seqused_k=seqused_k, score=score, mask=mask)
+        whole: Dict[str, Any] = dict(page_table=page_table, seqused_k=seqused_k, score=score, mask=mask)
         return paged_attention(q, **pools, **whole, **own, **how, return_lse=return_lse)
     rows = q[:, None] if len(q.shape) == 3 else q
     batch, count, heads, d = (int(x) for x in rows.shape)
@@ -222,26 +361,98 @@ def cascade_attention(
     return (output, lse) if return_lse else output
 
 
+@overload
 def varlen_attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    cu_seqlens_q: Any,
-    cu_seqlens_k: Any,
+    q: ArrayT,
+    k: ArrayT,
+    v: ArrayT,
+    cu_seqlens_q: Array,
+    cu_seqlens_k: Array,
     *,
     max_seqlen_q: int,
     max_seqlen_k: int,
     scale: Optional[float] = None,
     causal: bool = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    window: Optional[Window] = None,
     softcap: Optional[float] = None,
-    alibi_slopes: Any = None,
-    sink: Any = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    out: Optional[ArrayT] = None,
+    return_lse: Literal[False] = False,
+    options: OptionsLike = None,
+) -> ArrayT: ...
+
+
+@overload
+def varlen_attention(
+    q: ArrayT,
+    k: ArrayT,
+    v: ArrayT,
+    cu_seqlens_q: Array,
+    cu_seqlens_k: Array,
+    *,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    scale: Optional[float] = None,
+    causal: bool = False,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    out: Optional[ArrayT] = None,
+    return_lse: Literal[True],
+    options: OptionsLike = None,
+) -> Tuple[ArrayT, ArrayT]: ...
+
+
+@overload
+def varlen_attention(
+    q: ArrayT,
+    k: ArrayT,
+    v: ArrayT,
+    cu_seqlens_q: Array,
+    cu_seqlens_k: Array,
+    *,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    scale: Optional[float] = None,
+    causal: bool = False,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    out: Optional[ArrayT] = None,
+    return_lse: bool,
+    options: OptionsLike = None,
+) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
+
+
+def varlen_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    cu_seqlens_q: Array,
+    cu_seqlens_k: Array,
+    *,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    scale: Optional[float] = None,
+    causal: bool = False,
+    window: Optional[Window] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Optional[Array] = None,
+    sink: Optional[Array] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
     out: Any = None,
     return_lse: bool = False,
-    options: Optional[Mapping[str, object]] = None,
+    options: OptionsLike = None,
 ) -> Any:
     """Attention of sequences of any lengths, which lie one after the other.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, List, Literal, NamedTuple, Optional, Tuple, Union, overload
 
 import torch
 import torch.distributed as dist
@@ -11,6 +11,7 @@ from .. import _arrays, _dynamo, _watched
 from .._functions_of_parts import Functions, make_mask
 from .._library import refuse
 from .._problem import check_causal, check_window, is_rows_first
+from ..typing import Causal, DropoutSeed, Layout, Mask, OptionsLike, Score, Window
 from . import _dtensor, _operators, _traced
 from ._agree import agree, describe, make_facts
 from ._call import Parts
@@ -29,6 +30,7 @@ class _Prepared(NamedTuple):
     captures: List[torch.Tensor]
 
 
+@overload
 def context_parallel_attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -38,16 +40,84 @@ def context_parallel_attention(
     group: Any = None,
     mesh: Any = None,
     scale: Optional[float] = None,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
     sink: Optional[torch.Tensor] = None,
-    layout: str = "bhsd",
-    return_lse: bool = False,
-    options: Optional[Mapping[str, object]] = None,
+    layout: Layout = "bhsd",
+    return_lse: Literal[False] = False,
+    options: OptionsLike = None,
     dropout_p: float = 0.0,
-    dropout_seed: Any = None,
+    dropout_seed: DropoutSeed = None,
+) -> torch.Tensor: ...
+
+
+@overload
+def context_parallel_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    plan: Optional[Plan] = None,
+    group: Any = None,
+    mesh: Any = None,
+    scale: Optional[float] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[torch.Tensor] = None,
+    layout: Layout = "bhsd",
+    return_lse: Literal[True],
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+    dropout_seed: DropoutSeed = None,
+) -> Tuple[torch.Tensor, torch.Tensor]: ...
+
+
+@overload
+def context_parallel_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    plan: Optional[Plan] = None,
+    group: Any = None,
+    mesh: Any = None,
+    scale: Optional[float] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[torch.Tensor] = None,
+    layout: Layout = "bhsd",
+    return_lse: bool,
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+    dropout_seed: DropoutSeed = None,
+) -> Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]: ...
+
+
+def context_parallel_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    plan: Optional[Plan] = None,
+    group: Any = None,
+    mesh: Any = None,
+    scale: Optional[float] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    score: Optional[Score] = None,
+    mask: Optional[Mask] = None,
+    sink: Optional[torch.Tensor] = None,
+    layout: Layout = "bhsd",
+    return_lse: bool = False,
+    options: OptionsLike = None,
+    dropout_p: float = 0.0,
+    dropout_seed: DropoutSeed = None,
 ) -> Any:
     """attn.attention of a sequence that the ranks of a group hold. All of them call it, with the same
     arguments but for their parts of q, k and v.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union
 
 import torch
 
 from .._functions_of_parts import make_mask
 from .._library import refuse
 from .._problem import check_causal, check_window
+from ..typing import Causal, Mask, Window
 from . import _shardings
 from ._group import choose_group, count_ranks, find_group, find_rank
 from ._kept import FETCHED, TILE, Kept, find_kept
@@ -167,7 +168,9 @@ def _read_intervals(sharding: Any, length: int, ranks: int) -> List[Intervals]:
     return [join(mine) for mine in dealt]
 
 
-def _list_candidates(sharding: str, kept: Kept, length: int, ranks: int) -> Dict[str, List[Intervals]]:
+def _list_candidates(
+    sharding: str, kept: Kept, length: int, ranks: int
+) -> Dict[str, List[Intervals]]:
     found: Dict[str, List[Intervals]] = {}
     if sharding in ("auto", "contiguous"):
         found["contiguous"] = _shardings.contiguous(length, ranks)
@@ -193,6 +196,7 @@ _PAIRS_OF_A_KEY = 222
 
 def _estimate(plan: Plan) -> float:
     """Pairs of the slowest rank, transfers among them."""
+
     def estimate(rank: int) -> float:
         moved = _PAIRS_OF_A_KEY * plan.count_foreign(rank)
         return max(plan.work[rank], moved) + min(plan.work[rank], moved) / 8
@@ -204,11 +208,11 @@ def plan(
     length: Union[int, Tuple[int, int]],
     group: Any = None,
     *,
-    mask: Optional[Callable] = None,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
-    sharding: Any = "auto",
-    method: str = "auto",
+    mask: Optional[Mask] = None,
+    causal: Causal = False,
+    window: Optional[Window] = None,
+    sharding: Union[str, Sequence[Sequence[Tuple[int, int]]]] = "auto",
+    method: Literal["auto", "gather", "ring", "ulysses"] = "auto",
     batches: int = 1,
     heads: int = 1,
     steps: Optional[int] = None,
@@ -268,8 +272,10 @@ def _make(
     keys = rows if total[0] == total[1] else _shardings.contiguous(total[1], len(rows))
     everything = ((0, total[1]),)
     fetched = [
-        _find_fetched(kept, mine, total[1]) if method in ("auto", "gather") and mine else
-        (everything if mine else ()) for mine in rows
+        _find_fetched(kept, mine, total[1])
+        if method in ("auto", "gather") and mine
+        else (everything if mine else ())
+        for mine in rows
     ]
     work = tuple(kept.count_work(mine) for mine in rows)
     chosen = "gather" if method == "auto" else method
