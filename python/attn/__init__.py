@@ -40,7 +40,9 @@ from ._picture import MaskPicture, visualize_mask
 from ._ranges import MaskRanges, mask_ranges
 from ._scan import Captured
 from ._trace import Length
-from ._tune import Tuning, tune
+from ._tune import tune
+from ._tuned_block import Tunings
+from ._tuning import Tuning
 from ._warm import warm_up
 from .typing import Array
 
@@ -161,6 +163,7 @@ __all__ = [
     "MaskRanges",
     "Options",
     "Tuning",
+    "Tunings",
     "__version__",
     "abs",
     "assume_sorted",

@@ -146,6 +146,15 @@ def _keep(key: Any, plan: Plan, spec: Spec, scan: Optional[Scan]) -> None:
         remember(_plans, key, (plan, scan.keep))
 
 
+def replace(of: Plan, by: Plan) -> bool:
+    """Calls that took one plan take another of the same attention from now on. False where no call would
+    find the first one again."""
+    keys = [key for key, (plan, _) in list(_plans.items()) if plan is of]
+    for key in keys:
+        _plans[key] = by, _plans[key][1]
+    return bool(keys)
+
+
 def _check_matrices(q: Any, k: Any, v: Any, device: int, sink: Any) -> None:
     is_watched = _arrays.is_watched(q, k, v, sink)
     for name, x in (("q", q), ("k", k), ("v", v)):

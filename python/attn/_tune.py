@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union, overload
 
 from . import _arrays, _library
 from ._attention import attention
@@ -21,9 +22,12 @@ from ._library import Error, option_texts, refuse
 from ._problem import check_dropout
 from ._progress import Bar
 from ._seed import make_seed
+from ._tuned_block import Tunings
+from ._tuning import Options, Tuning, describe
 from .typing import Array, OptionsLike
 
-Options = Dict[str, Any]
+# The milliseconds of a call in each round, by the name of the options.
+Rounds = Dict[str, List[float]]
 # Rows and keys of a tile. What a machine has no room for is refused by the compiler, and so is what
 # its models of registers and memory rule out.
 _GPU_SIZES = (64, 128, 192), tuple(range(16, 177, 16))
@@ -33,39 +37,8 @@ _SPLITS = (2, 4, 8, 16)
 _HOPELESS = 1.3
 # Of so many of the fastest sizes, blocks that stay are tried too.
 _STAYING = 3
-# How the compiler begins to say that its models rule sizes out.
-_LEFT_OUT = "left out of the search"
 # What noise may look like: who gains less than this over the rule's choice does not replace it.
 _NOISE = 0.01
-
-
-@dataclasses.dataclass(frozen=True)
-class Tuning:
-    """The result of a search.
-
-    Attributes:
-        options: the fastest options, for options= of `attention` and `compile`. If the rule's own
-            choice is as good, the options that the search was given.
-        milliseconds: the time of a call for each of the options that were tried, fastest first;
-            "rule" is the rule's own choice.
-        refused: options that are no candidates, and why.
-        is_from_disk: whether an earlier search is the answer.
-    """
-
-    options: Options
-    milliseconds: Dict[str, float]
-    refused: Dict[str, str]
-    is_from_disk: bool = False
-
-    def __str__(self) -> str:
-        lines = [f"{ms:10.4f} ms  {name}" for name, ms in self.milliseconds.items()]
-        by_models = sum(_LEFT_OUT in why for why in self.refused.values())
-        text = f"{len(self.refused)} refused"
-        return "\n".join([*lines, text + f", {by_models} of them by models" * (by_models > 0)])
-
-
-def _describe(options: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={text}" for name, text in option_texts(options)) or "rule"
 
 
 def _list_candidates(q: Any, k: Any, is_gpu: bool, layout: str) -> List[Options]:
@@ -126,9 +99,9 @@ def _compile_all(
             bar.show("compiling", done, len(made))
             try:
                 future.result()
-                calls[_describe(options)] = (options, call)
+                calls[describe(options)] = (options, call)
             except Error as error:
-                refused[_describe(options)] = error.message
+                refused[describe(options)] = error.message
     return calls, refused
 
 
@@ -138,8 +111,8 @@ def _time_all(
     seconds: float,
     is_gpu: bool,
     bar: Bar,
-) -> Dict[str, float]:
-    """Medians of rounds in turns, fastest first. Who is hopeless has one round."""
+) -> Rounds:
+    """Of rounds in turns. Who is hopeless has one round."""
     times: Dict[str, List[float]] = {}
     for i in range(rounds):
         best = min((min(t) for t in times.values()), default=0.0)
@@ -150,14 +123,37 @@ def _time_all(
             estimate = max(_time_batch(call, 1, is_gpu), 1e-3)
             count = max(1, min(1000, int(1000 * seconds / estimate)))
             times.setdefault(name, []).append(_time_batch(call, count, is_gpu))
-    medians = {name: statistics.median(t) for name, t in times.items()}
+    return times
+
+
+def _find_median(rounds: Sequence[float]) -> float:
+    return statistics.median(rounds)
+
+
+def _find_spread(rounds: Sequence[float]) -> float:
+    return (max(rounds) - min(rounds)) / _find_median(rounds)
+
+
+def _choose(times: Rounds, rule: str) -> Tuple[str, float]:
+    """The name of the fastest, and the noise. The rule's own choice stays where another one is faster by
+    less than 1 %, or not in all rounds: rounds are in turns, so that what slows the machine slows both."""
+    most = max(map(len, times.values()))
     # One round of who was slow says nothing about who was fast.
-    return dict(sorted(medians.items(), key=lambda item: (-len(times[item[0]]), item[1])))
+    racing = {name: rounds for name, rounds in times.items() if len(rounds) == most}
+    best = min(racing, key=lambda name: _find_median(racing[name]))
+    noise = max(_find_spread(times[name]) for name in (best, rule))
+    is_faster = _find_median(times[best]) <= (1 - _NOISE) * _find_median(times[rule])
+    is_always = all(x < y for x, y in zip(times[best], times[rule]))
+    return (best if is_faster and is_always else rule), noise
 
 
 # ------------------------------------------------------------------------------------------------
 # On disk
 # ------------------------------------------------------------------------------------------------
+
+
+# Of a Tuning.
+_KEPT = "options", "milliseconds", "refused", "noise", "chosen"
 
 
 def _find_directory() -> Optional[Path]:
@@ -194,9 +190,9 @@ def _read(path: Path, names: Sequence[str]) -> Optional[Tuning]:
             if status.st_uid != os.getuid() or status.st_mode & 0o022:
                 return None
             found = json.load(file)
-        tuning = Tuning(found["options"], found["milliseconds"], found["refused"], True)
+        tuning = Tuning(**{name: found[name] for name in _KEPT}, is_from_disk=True)
         known = all(isinstance(ms, float) for ms in tuning.milliseconds.values())
-        return tuning if known and _describe(tuning.options) in names else None
+        return tuning if known and describe(tuning.options) in names else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Error):
         return None
 
@@ -208,7 +204,7 @@ def _write(path: Path, tuning: Tuning) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             found = dataclasses.asdict(tuning)
-            json.dump({key: found[key] for key in ("options", "milliseconds", "refused")}, file)
+            json.dump({key: found[key] for key in _KEPT}, file)
         os.replace(name, path)
     except OSError:
         pass
@@ -219,6 +215,17 @@ def _write(path: Path, tuning: Tuning) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
+@overload
+def tune(
+    *,
+    candidates: Optional[Sequence[Mapping[str, Any]]] = None,
+    rounds: int = 3,
+    seconds: float = 0.05,
+    again: bool = False,
+) -> Tunings: ...
+
+
+@overload
 def tune(
     q: Array,
     k: Array,
@@ -230,11 +237,34 @@ def tune(
     again: bool = False,
     options: OptionsLike = None,
     **arguments: Any,
-) -> Tuning:
+) -> Tuning: ...
+
+
+def tune(
+    q: Optional[Array] = None,
+    k: Optional[Array] = None,
+    v: Optional[Array] = None,
+    *,
+    candidates: Optional[Sequence[Mapping[str, Any]]] = None,
+    rounds: int = 3,
+    seconds: float = 0.05,
+    again: bool = False,
+    options: OptionsLike = None,
+    **arguments: Any,
+) -> Union[Tuning, Tunings]:
     """Searches the options with which `attention` is fastest on these arrays:
 
         best = attn.tune(q, k, v, causal=True)
         output = attn.attention(q, k, v, causal=True, options=best.options)
+
+    Without arrays, what a block calls is searched for when the block ends, and later calls of the same
+    attention take what was found, whatever their lengths:
+
+        with attn.tune() as found:
+            model(tokens)
+        print(found)  # found.undo() takes it back
+
+    Calls that were given options, calls of `compile` and of compiled graphs keep theirs.
 
     Kernels are compiled in parallel and timed in turns. On a terminal a bar shows the progress. The
     answer is kept with the kernels on disk, by program, extents, machine and version.
@@ -253,8 +283,9 @@ def tune(
         options: of all candidates.
 
     Returns:
-        A Tuning. Its options are the given options if nothing is faster than the rule's choice by
-        1 %.
+        A Tuning, or without arrays a context manager, a list of a Tuning for each attention and shape.
+        Its options are the given options if nothing is faster than the rule's choice by 1 %
+        and in every round.
 
     Raises:
         Error: as `attention`; options that the compiler refuses are listed in the result.
@@ -263,6 +294,14 @@ def tune(
         refuse("rounds", "an integer above 0", rounds)
     if not isinstance(seconds, (int, float)) or not seconds > 0:
         refuse("seconds", "a number above 0", seconds)
+    if q is None:
+        if options is not None or arguments or k is not None or v is not None:
+            refuse("q", "an array beside other arguments of a call", "none")
+        how: Dict[str, Any] = dict(
+            candidates=candidates, rounds=rounds, seconds=seconds, again=again
+        )
+        search: Any = functools.partial(tune, **how)
+        return Tunings(search)
     if _arrays.is_foreign(q):
         refuse("q", "a NumPy array or a PyTorch tensor", type(q).__name__)
     get_device = getattr(q, "get_device", None)
@@ -275,11 +314,11 @@ def tune(
     else:
         chosen = _check_candidates(candidates)
     tried = [given, *({**given, **candidate} for candidate in chosen)]
-    names = [_describe(each) for each in tried]
+    names = [describe(each) for each in tried]
     is_searched = device >= 0 and candidates is None
     staying = [more for more in map(_let_stay, tried) if more and is_searched]
     path = _find_path(q, k, v, device, options, names, arguments)
-    found = None if again or path is None else _read(path, [*names, *map(_describe, staying)])
+    found = None if again or path is None else _read(path, [*names, *map(describe, staying)])
     if found is not None:
         return found
     # What is wrong with the call itself is said here; later errors are those of sizes.
@@ -295,21 +334,25 @@ def tune(
 
     bar = Bar(sys.stderr.isatty())
     calls, refused = _compile_all(make_call, tried, bar)
-    times = _time_all(calls, rounds, seconds, device >= 0, bar)
+    last = times = _time_all(calls, rounds, seconds, device >= 0, bar)
     if is_searched:
-        fastest = [calls[name][0] for name in list(times)[:_STAYING]]
+        names_by_time = sorted(
+            times, key=lambda name: (-len(times[name]), _find_median(times[name]))
+        )
+        fastest_name = names_by_time[0]
+        fastest = [calls[name][0] for name in names_by_time[:_STAYING]]
         more, why = _compile_all(make_call, [each for each in map(_let_stay, fastest) if each], bar)
         refused.update(why)
         calls.update(more)
         # Who ran first ran on a cooler device: the best and the rule run again, beside these.
-        racing = {name: calls[name] for name in [names[0], next(iter(times)), *more]}
-        times = {**times, **_time_all(racing, rounds, seconds, device >= 0, bar)}
-        times = dict(sorted(times.items(), key=lambda item: (item[0] not in racing, item[1])))
+        racing = {name: calls[name] for name in [names[0], fastest_name, *more]}
+        last = _time_all(racing, rounds, seconds, device >= 0, bar)
+        times.update(last)
     bar.end()
-    best = next(iter(times))
-    if times[best] > (1 - _NOISE) * times[names[0]]:
-        best = names[0]
-    tuning = Tuning(calls[best][0], times, refused)
+    best, noise = _choose(last, names[0])
+    medians = {name: _find_median(each) for name, each in times.items()}
+    ordered = dict(sorted(medians.items(), key=lambda item: item[1]))
+    tuning = Tuning(calls[best][0], ordered, refused, noise=noise, chosen=best)
     if path is not None:
         _write(path, tuning)
     return tuning
