@@ -14,7 +14,7 @@ FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
 INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2
-# What checks the types that users see, and what completes names as editors do.
+# What checks the types that users see, what completes names as editors do, and what makes an sdist.
 CHECKERS := mypy==2.4.1 jedi==0.20.1 build==1.6.1
 # What pyproject.toml promises to serve: the oldest versions, those of the machine of the GPU measurements, and the newest.
 VERSIONS ?= oldest measured newest
@@ -43,7 +43,7 @@ SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-distributed assembler format check-format tidy check-tidy check-types docs hour mutation fuzz \
-        bench wheel gpu-bundle clean
+        bench wheel release gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -98,7 +98,7 @@ check-tsan: # Without the compiler, which takes minutes to build
 
 torch: ## Install PyTorch for the CPU, Transformers, JAX and mypy into .venv, so that their tests run
 	$(call install,python3-venv)
-	@.venv/bin/python -c "import torch, numpy, pytest, transformers, attn_gym, jax, mypy, jedi" 2>/dev/null || { \
+	@.venv/bin/python -c "import torch, numpy, pytest, transformers, attn_gym, jax, mypy, jedi, build" 2>/dev/null || { \
 	  echo "torch: installing PyTorch 2.13, Transformers and JAX into .venv (380 MB to download, 1.6 GB on disk)"; \
 	  python3 -m venv .venv && \
 	  { .venv/bin/pip install -q $(TORCH) 2>/dev/null || \
@@ -190,6 +190,12 @@ wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and l
 	@build/wheel-tools/bin/pip wheel -q --no-deps -w dist .
 	@build/wheel-tools/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 dist/attn-*.whl
 	@build/wheel-tools/bin/python test/Wheel/check dist/attn-*.whl
+
+release: ## Check that this commit can be released, and put sdist, wheel, notes and checksums into dist/VERSION
+	@docs/release --check
+	@$(MAKE) --no-print-directory wheel
+	@build/wheel-tools/bin/python -c "import build, scikit_build_core" 2>/dev/null || build/wheel-tools/bin/pip install -q build scikit-build-core
+	@build/wheel-tools/bin/python docs/release
 
 gpu-bundle: ## Pack tools, tests, benches and the Python package for a machine with an NVIDIA driver into dist/gpu-bundle
 	@$(MAKE) --no-print-directory configure PRESET=release
