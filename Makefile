@@ -14,6 +14,9 @@ FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
 INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2
+# Whose tests run by name alone: with test-neighbours.
+NEIGHBOURS := diffusers==0.42.1 flax==0.12.8 keras==3.15.1
+TENSORFLOW := tensorflow-cpu==2.21.0 numpy pytest
 # What checks the types that users see, what completes names as editors do, and what makes an sdist.
 CHECKERS := mypy==2.4.1 jedi==0.20.1 build==1.6.1
 # What pyproject.toml promises to serve: the oldest versions, those of the machine of the GPU measurements, and the newest.
@@ -42,7 +45,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-distributed assembler format check-format tidy check-tidy check-types docs hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs hour mutation fuzz \
         bench wheel release gpu-bundle clean
 
 help: ## List the commands
@@ -129,6 +132,16 @@ test-training: build ## Train Hugging Face's families, compiled by Inductor and 
 test-serving: build ## Compare paged keys with dense ones in the whole grid of page sizes, memory orders, masks and tiles
 	@for device in cpu sim; do $(BUILD)/bin/ExecutionTest --device=$$device --gtest_also_run_disabled_tests \
 	  --gtest_filter='PagedTest.*' || exit 1; done
+
+test-neighbours: build ## Compare attn with diffusers, Flax, Keras and TensorFlow, in environments of their own (1.6 GB to install)
+	$(call install,python3-venv)
+	@for name in diffusers tensorflow; do \
+	  [ -d $(ENVIRONMENTS)/$$name ] || { echo "test-neighbours: installing $$name into $(ENVIRONMENTS)/$$name"; python3 -m venv $(ENVIRONMENTS)/$$name; }; done
+	@$(ENVIRONMENTS)/diffusers/bin/python -m pip install -q --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH) $(INTEGRATED) $(NEIGHBOURS)
+	@$(ENVIRONMENTS)/tensorflow/bin/python -m pip install -q $(TENSORFLOW)
+	@for name in diffusers tensorflow; do ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
+	  $(ENVIRONMENTS)/$$name/bin/python -B -m pytest -q -p no:cacheprovider \
+	  $(patsubst %,test/Python/test_%.py,neighbours diffusers flax keras tensorflow xformers) || exit 1; done
 
 test-distributed: build ## Compare attention of 2, 3 and 4 processes with one in the whole grid of masks, methods and shardings
 	@ATTN_DISTRIBUTED=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \

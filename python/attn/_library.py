@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -115,9 +116,12 @@ library_path = Path(os.environ.get("ATTN_LIBRARY") or Path(__file__).parent / "l
 
 
 def _load() -> ctypes.CDLL:
-    path = str(library_path)
+    path, mode = str(library_path), ctypes.DEFAULT_MODE
+    if "tensorflow" in sys.modules:
+        # Its own LLVM, of another version, stands in front of the one of a build that links LLVM.
+        mode |= os.RTLD_DEEPBIND
     try:
-        library = ctypes.CDLL(path)
+        library = ctypes.CDLL(path, mode)
     except OSError as error:
         raise ImportError(f"attn: expected to load {path}, got: {error}") from None
     for name, (result, arguments) in _PROTOTYPES.items():
