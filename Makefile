@@ -17,6 +17,8 @@ INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2
 # Whose tests run by name alone: with test-neighbours.
 NEIGHBOURS := diffusers==0.42.1 flax==0.12.8 keras==3.15.1
 TENSORFLOW := tensorflow-cpu==2.21.0 numpy pytest
+# What builds the site.
+SITE_TOOLS := mkdocs==1.6.1 mkdocs-material==9.8.2 mkdocstrings==1.0.8 mkdocstrings-python==2.0.11
 # What checks the types that users see, what completes names as editors do, and what makes an sdist.
 CHECKERS := mypy==2.4.1 jedi==0.20.1 build==1.6.1
 # What pyproject.toml promises to serve: the oldest versions, those of the machine of the GPU measurements, and the newest.
@@ -45,7 +47,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
         bench wheel release gpu-bundle clean
 
 help: ## List the commands
@@ -178,6 +180,12 @@ check-types: ## Check the types of the Python package with mypy: 8 s, and 1 s on
 docs: configure ## Generate the op and pass documentation into build/dev/docs
 	@cmake --build --preset $(PRESET) --target attn-doc
 	@ls $(BUILD)/docs/*.md
+
+site: ## Build the site of the documents into build/site, strictly (25 MB to install, then 10 s)
+	$(call install,python3-venv)
+	@[ -d build/site-tools ] || python3 -m venv build/site-tools
+	@build/site-tools/bin/python -c "import material, mkdocstrings_handlers.python" 2>/dev/null || build/site-tools/bin/pip install -q $(SITE_TOOLS)
+	@build/site-tools/bin/python docs/site
 
 hour: build # The patches and commands of docs/NewOp.md, in this checkout; takes them back
 	@docs/follow $(BUILD)/bin docs/NewOp.md
