@@ -141,7 +141,7 @@ test-neighbours: build ## Compare attn with diffusers, Flax, Keras and TensorFlo
 	  [ -d $(ENVIRONMENTS)/$$name ] || { echo "test-neighbours: installing $$name into $(ENVIRONMENTS)/$$name"; python3 -m venv $(ENVIRONMENTS)/$$name; }; done
 	@$(ENVIRONMENTS)/diffusers/bin/python -m pip install -q --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH) $(INTEGRATED) $(NEIGHBOURS)
 	@$(ENVIRONMENTS)/tensorflow/bin/python -m pip install -q $(TENSORFLOW)
-	@for name in diffusers tensorflow; do ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
+	@for name in diffusers tensorflow; do ATTN_NEIGHBOURS=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
 	  $(ENVIRONMENTS)/$$name/bin/python -B -m pytest -q -p no:cacheprovider \
 	  $(patsubst %,test/Python/test_%.py,neighbours diffusers flax keras tensorflow xformers) || exit 1; done
 

@@ -1,10 +1,11 @@
-"""attn as attention_fn of Flax, in both of its APIs, and without Flax beside jax.nn's own."""
+"""attn as attention_fn of Flax, in both of its APIs and by itself. Runs where Flax is installed: make test-neighbours."""
 
 import pytest
 
 import attn
 
 jax = pytest.importorskip("jax")
+pytest.importorskip("flax")
 import jax.numpy as jnp  # noqa: E402
 
 from attn.integrations.flax import dot_product_attention  # noqa: E402

@@ -1,8 +1,10 @@
 """memory_efficient_attention of xFormers: every bias that attn serves beside its definition, and what it refuses.
 
-xFormers need not be installed: a bias is known by its class and fields, which stand here as xFormers has them.
+xFormers need not be installed: a bias is known by its class and fields, which stand here as xFormers has them. Four classes
+are compared in each run, and all of them by make test-neighbours.
 """
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +17,13 @@ from attn.integrations.xformers import _BIASES, memory_efficient_attention  # no
 B, H, M, N, D = 2, 4, 13, 18, 16
 ROWS, KEYS, WINDOW = (5, 4, 9), (6, 7, 10), 3
 PADDING = 11
+SAMPLE = [
+    "BlockDiagonalCausalLocalAttentionFromBottomRightMask",
+    "BlockDiagonalLocalAttentionPaddedKeysMask",
+    "LowerTriangularFromBottomRightLocalAttentionMask",
+    "LowerTriangularMaskWithTensorBias",
+]
+TESTED = sorted(_BIASES) if os.environ.get("ATTN_NEIGHBOURS") == "all" else SAMPLE
 
 
 def lengths(sizes, padding=None):
@@ -86,7 +95,7 @@ def make_tensors(name):
     return tuple(torch.randn(b, x, H, D, requires_grad=True) for x in (m, n, n))
 
 
-@pytest.mark.parametrize("name", sorted(_BIASES))
+@pytest.mark.parametrize("name", TESTED)
 def test_biases(name):
     """Forward and gradients."""
     q, k, v = tensors = make_tensors(name)
