@@ -15,9 +15,10 @@ import attn
 PAGE = Path(__file__).parents[2] / "docs" / "Examples.md"
 if not PAGE.exists():
     pytest.skip("no documents beside the tests", allow_module_level=True)
-MODULES = ["attn", "attn.serving", "attn.distributed", "attn.jax", "attn.integrations.torch", "attn.integrations.flash_attn"]
+MODULES = ["attn", "attn.serving", "attn.distributed", "attn.jax"]
+MODULES += [f"attn.integrations.{name}" for name in ("torch", "flash_attn", "flashinfer")]
 # Named by documents of others; docs/Neighbours.md has the modules of the other libraries.
-MORE = {"attn.integrations.transformers": ["register", "unregister"]}
+MORE = {"attn.integrations.transformers": ["register", "unregister", "register_continuous", "unregister_continuous"]}
 
 
 def read_page():

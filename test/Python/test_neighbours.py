@@ -16,6 +16,7 @@ if not PAGE.exists():
     pytest.skip("no documents beside the tests", allow_module_level=True)
 # What a section needs beside its own library.
 NEEDED = {"xFormers": ["torch"], "diffusers": ["diffusers"], "Flax": ["flax"], "Keras": ["keras"], "TensorFlow": ["tensorflow"]}
+NAMES = {title: title.lower() for title in NEEDED}
 
 
 def list_sections():
@@ -40,11 +41,11 @@ def test_blocks(title):
 def test_every_module_has_a_section():
     modules = {path.stem for path in (Path(attn.__file__).parent / "integrations").glob("[a-z]*.py")}
     told = {x.lower() for x in list_sections()}
-    assert modules - {"torch", "transformers", "flash_attn"} <= told
+    # Of the README's table.
+    assert modules - {"torch", "transformers", "flash_attn", "flashinfer", "vllm", "sglang"} <= told
     assert told - {"hugging face kernels"} <= modules
 
 
 def test_every_section_has_a_test():
-    names = {"Flax": "flax", "Keras": "keras", "xFormers": "xformers", "TensorFlow": "tensorflow", "diffusers": "diffusers"}
     for title in NEEDED:
-        assert (Path(__file__).parent / f"test_{names[title]}.py").exists()
+        assert (Path(__file__).parent / f"test_{NAMES[title]}.py").exists()
