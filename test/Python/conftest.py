@@ -1,5 +1,7 @@
+import functools
 import importlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +10,32 @@ import pytest
 
 # What is tested is compiled, here and in the processes that tests start.
 os.environ.setdefault("ATTN_CACHE", "0")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@functools.lru_cache(None)
+def has_changed(since, paths):
+    """Whether a file there differs from the commit. Where nobody can tell, it does."""
+    command = ["git", "diff", "--quiet", since, "--", *paths]
+    try:
+        return bool(subprocess.run(command, cwd=ROOT, capture_output=True).returncode)
+    except OSError:
+        return True
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of tests that say what they are made of, a run of all leaves out those of which nothing has changed."""
+    since = os.environ.get("ATTN_SINCE")
+    named = {Path(x.partition("::")[0]).resolve() for x in config.args}
+    for item in items if since else ():
+        mark = item.get_closest_marker("made_of")
+        if mark is None or item.path in named:
+            continue
+        paths = (f"test/Python/{item.path.name}", *mark.args)
+        if not has_changed(since, paths):
+            item.add_marker(pytest.mark.skip(reason=f"nothing that it is made of differs from {since[:8]}"))
 
 
 GUARD, PATTERN = 1024, 0xA5
@@ -59,7 +87,7 @@ def make(rng):
 @pytest.fixture
 def import_bench(monkeypatch):
     """Imports a module of bench/gpu, whose folder is no package; forgets those that came with it."""
-    folder = Path(__file__).resolve().parents[2] / "bench" / "gpu"
+    folder = ROOT / "bench" / "gpu"
     if not folder.exists():
         pytest.skip("no benches beside the tests")
     monkeypatch.syspath_prepend(str(folder))

@@ -43,7 +43,15 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("name", GROUPS)
+# Tests of the frameworks meet the rest.
+MADE_OF = {
+    "numpy": ["docs/Examples.md", ":(glob)python/attn/*.py"],
+    "torch": ["docs/Examples.md", "python/attn/distributed", "python/attn/integrations"],
+    "jax": ["docs/Examples.md", ":(glob)python/attn/*jax*.py"],
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.made_of(*MADE_OF[x])) for x in GROUPS])
 def test_blocks(name):
     """Each block in names of its own, all of a library in one process."""
     pytest.importorskip(name)

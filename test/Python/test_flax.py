@@ -10,6 +10,8 @@ import jax.numpy as jnp  # noqa: E402
 
 from attn.integrations.flax import dot_product_attention  # noqa: E402
 
+pytestmark = pytest.mark.made_of("python/attn/integrations/flax.py", "python/attn/jax.py")
+
 
 def make(*batch, m=9, n=11, h=4, d=16):
     keys = jax.random.split(jax.random.key(0), 3)

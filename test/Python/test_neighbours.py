@@ -24,6 +24,7 @@ def list_sections():
     return dict(zip(parts[1::2], parts[2::2]))
 
 
+@pytest.mark.made_of("docs/Neighbours.md", *[f"python/attn/integrations/{name}.py" for name in NAMES.values()])
 @pytest.mark.parametrize("title", NEEDED)
 def test_blocks(title):
     (block,) = re.findall(r"```python\n(.*?)```", list_sections()[title], re.S)

@@ -15,6 +15,7 @@ import attn
 ROOT = Path(__file__).resolve().parents[2]
 if not (ROOT / "docs" / "release").exists():
     pytest.skip("no checkout beside the tests", allow_module_level=True)
+OF_RELEASES = pytest.mark.made_of("docs/release")
 VERSION = re.search(r"project\(attn VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
 
@@ -86,6 +87,7 @@ def checkout(tmp_path):
     return tmp_path, git, release
 
 
+@OF_RELEASES
 def test_a_checkout_that_can_be_released(checkout):
     _, git, release = checkout
     done = release("--check")
@@ -101,6 +103,7 @@ def change(folder, name, old, new):
     path.write_text(text.replace(old, new))
 
 
+@OF_RELEASES
 @pytest.mark.parametrize(
     "name, old, new, message",
     [
@@ -118,6 +121,7 @@ def test_refusals(checkout, name, old, new, message):
     assert done.returncode == 1 and message in done.stderr and done.stderr.startswith("release: ")
 
 
+@OF_RELEASES
 def test_versions_that_are_not_new(checkout):
     folder, git, release = checkout
     git("tag", "v1.2.3")
@@ -128,10 +132,12 @@ def test_versions_that_are_not_new(checkout):
     assert "expected a version after v1.10.0, got 1.2.3" in release("--check").stderr
 
 
+@OF_RELEASES
 def test_no_wheel(checkout):
     assert "expected dist/attn-1.2.3-*.whl, got none (make wheel)" in checkout[2]().stderr
 
 
+@OF_RELEASES
 def test_what_is_published(checkout):
     pytest.importorskip("build")
     folder, _, release = checkout
@@ -148,6 +154,7 @@ def test_what_is_published(checkout):
     assert (made / "notes.md").read_text() == "* It is faster.\n"
 
 
+@OF_RELEASES
 def test_sdists_with_other_files(checkout):
     tmp_path, _, _ = checkout
     names = runpy.run_path(str(tmp_path / "docs" / "release"), run_name="release")

@@ -30,6 +30,7 @@ def need(module):
         pytest.skip(f"{module} is not installed")
 
 
+@pytest.mark.made_of("python/attn", "pyproject.toml", "Makefile", "test/Python/typed_use.py")
 def test_mypy():
     need("mypy")
     command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--no-error-summary"]
@@ -37,6 +38,7 @@ def test_mypy():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.made_of("python/attn", "pyproject.toml", "Makefile", "test/Python/typed_use.py")
 def test_mypy_refuses(tmp_path):
     """What it would find in a program that is wrong: nothing is Any on the way."""
     need("mypy")

@@ -14,6 +14,8 @@ import attn
 torch = pytest.importorskip("torch")
 from attn.integrations.xformers import _BIASES, memory_efficient_attention  # noqa: E402
 
+pytestmark = pytest.mark.made_of("python/attn/integrations/xformers.py", "python/attn/integrations/_tables.py")
+
 B, H, M, N, D = 2, 4, 13, 18, 16
 ROWS, KEYS, WINDOW = (5, 4, 9), (6, 7, 10), 3
 PADDING = 11
