@@ -277,14 +277,23 @@ def check_memory():
     attend(*leaves).backward(d_output)
     rank, shape = dist.get_rank(), _explain.Shape(b, h, hkv, d, 4)
     forward, backward = _explain.count_memory(p, rank, shape)
+
+    def differentiate():
+        for x in leaves:
+            x.grad = None
+        output = attend(*leaves)
+        return find_peak(lambda: output.backward(d_output)) - 3 * q.numel() * 4
+
     with torch.no_grad():
-        taken = find_peak(lambda: attend(q, k, v)) - q.numel() * 4
-    assert abs(taken / forward - 1) < 0.1, (taken, forward)
-    for x in leaves:
-        x.grad = None
-    output = attend(*leaves)
-    taken = find_peak(lambda: output.backward(d_output)) - 3 * q.numel() * 4
-    assert abs(taken / backward - 1) < 0.1, (taken, backward)
+        expect_memory(lambda: find_peak(lambda: attend(q, k, v)) - q.numel() * 4, forward)
+    expect_memory(differentiate, backward)
+
+
+def expect_memory(measure, told):
+    """Gloo's threads let go of what was sent when they get to run, on a busy machine later: the least of three calls.
+    All ranks measure as often, for each call waits for the others."""
+    taken = min(measure() for _ in range(3))
+    assert abs(taken / told - 1) < 0.1, (taken, told)
 
 
 def find_peak(call):
