@@ -147,7 +147,8 @@ test-neighbours: build ## Compare attn with diffusers, Flax, Keras and TensorFlo
 
 test-distributed: build ## Compare attention of 2, 3 and 4 processes with one in the whole grid of masks, methods and shardings
 	@ATTN_DISTRIBUTED=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
-	  .venv/bin/python -B -W ignore -m pytest -q -s -p no:cacheprovider test/Python/test_context_parallel.py
+	  .venv/bin/python -B -W ignore -m pytest -q -s -p no:cacheprovider \
+	  $(patsubst %,test/Python/test_context_%.py,parallel compiled dropin dtensor)
 
 assembler: ## Install the pinned ptxas and nvdisasm into .venv, so that machine code is judged too
 	$(call install,python3-venv)

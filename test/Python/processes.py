@@ -3,9 +3,17 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import attn
+
+IS_WHOLE = os.environ.get("ATTN_DISTRIBUTED") == "all"
+
+
+def sample(*cases):
+    """One of them, another at another time; all of them by `make test-distributed`."""
+    return cases if IS_WHOLE else cases[int(time.time()) % len(cases) :][:1]
 
 
 def run(folder, program, *arguments, count=2, timeout=300):

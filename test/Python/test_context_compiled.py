@@ -111,6 +111,6 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", processes.sample("aot_eager", "inductor"))
 def test_full_graph(backend, tmp_path):
     processes.run(tmp_path, PROGRAM, backend, timeout=600)

@@ -169,7 +169,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", processes.sample(2, 3))
 def test_calls(ranks, tmp_path):
     processes.run(tmp_path, PROGRAM, count=ranks)
 

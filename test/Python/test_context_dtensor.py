@@ -114,6 +114,6 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", processes.sample(2, 4))
 def test_dtensors(ranks, tmp_path):
     processes.run(tmp_path, PROGRAM, count=ranks)

@@ -1,6 +1,5 @@
 """attn.distributed on processes of this machine (gloo), and plans without any."""
 
-import os
 import pickle
 import time
 
@@ -24,16 +23,13 @@ distributed_cases.main(*sys.argv[1:])
 """
 
 
-IS_WHOLE = os.environ.get("ATTN_DISTRIBUTED") == "all"
-
-
-@pytest.mark.parametrize("ranks", [2, 3, 4] if IS_WHOLE else [2, 3 + int(time.time()) % 2])
+@pytest.mark.parametrize("ranks", processes.sample(2, 3, 4))
 def test_ranks(ranks, tmp_path):
     """A sample of the grid with a fresh seed; all of it by `make test-distributed`."""
-    what = "all" if IS_WHOLE else "calls"
+    what = "all" if processes.IS_WHOLE else "calls"
     seed = str(int(time.time()) + ranks)
     print("seed", seed)
-    processes.run(tmp_path, PROGRAM, what, seed, count=ranks, timeout=3600 if what == "all" else 300)
+    processes.run(tmp_path, PROGRAM, what, seed, count=ranks, timeout=3600 if what == "all" else 600)
 
 
 SHARDINGS = ["auto", "contiguous", "zigzag", "dealt"]
