@@ -342,11 +342,11 @@ TEST_F(CompileCUDATest, WhereThereIsNoGPU) {
   EXPECT_EQ(getError().str(), "no device: expected a device from 0 to 0, got 3 (choose one of "
                               "these, or change CUDA_VISIBLE_DEVICES)");
   options.ordinal = -1;
-  fake->major = 8;
+  fake->major = 7;
   status = getError();
   EXPECT_EQ(status.code, StatusCode::UnsupportedDevice);
   EXPECT_EQ(status.message, "expected a device of compute capability 9.0 (the kernel uses wgmma), "
-                            "got 8.0 (Fake GPU)");
+                            "got 7.0 (Fake GPU)");
   // Found before anything was compiled, so nothing is on disk.
   EXPECT_TRUE(listEntries().empty());
 }
