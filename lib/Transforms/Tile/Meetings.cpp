@@ -25,6 +25,15 @@ struct Accesses {
     written.insert_range(other.written);
     coming.insert_range(other.coming);
   }
+  /// Threads wait for their shares.
+  void wait() {
+    written.insert_range(coming);
+    coming.clear();
+  }
+  void meet() {
+    read.clear();
+    written.clear();
+  }
 };
 
 class Meetings {
@@ -49,15 +58,13 @@ private:
   void wait(Operation *op, Accesses &now) {
     b.setInsertionPoint(op);
     CopyWaitOp::create(b, op->getLoc());
-    now.written.insert_range(now.coming);
-    now.coming.clear();
+    now.wait();
   }
 
   void meet(Operation *op, Accesses &now) {
     b.setInsertionPoint(op);
     SyncOp::create(b, op->getLoc());
-    now.read.clear();
-    now.written.clear();
+    now.meet();
   }
 
   /// Before `op` writes to a place or starts to copy to it.
@@ -131,11 +138,9 @@ private:
 
   void run(Operation *op, Accesses &now) {
     if (isa<CopyWaitOp>(op)) {
-      now.written.insert_range(now.coming);
-      now.coming.clear();
+      now.wait();
     } else if (isa<SyncOp>(op)) {
-      now.read.clear();
-      now.written.clear();
+      now.meet();
     } else if (auto copy = dyn_cast<CopyShareOp>(op); copy && isPlace(copy.getDest())) {
       beforeWrite(op, copy.getDest(), now);
       now.coming.insert(copy.getDest());

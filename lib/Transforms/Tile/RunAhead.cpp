@@ -59,9 +59,29 @@ static bool isAvailable(Value value, Operation *at) {
   return ancestor && (!origin || origin->isBeforeInBlock(ancestor));
 }
 
-/// Whether the op gives the same numbers wherever it stands: kernels do not write what they read.
-static bool isRepeatable(Operation *op) {
-  return isa<memref::LoadOp, memref::DimOp>(op) || isMemoryEffectFree(op);
+/// The op of the value, if it gives the same number wherever it stands, or null: kernels do not
+/// write what they read.
+static Operation *getRepeatable(Value value) {
+  Operation *op = value.getDefiningOp();
+  bool isRepeatable = op && op->getNumRegions() == 0 &&
+                      (isa<memref::LoadOp, memref::DimOp>(op) || isMemoryEffectFree(op));
+  return isRepeatable ? op : nullptr;
+}
+
+/// Whether the values follow, by ops that give the same numbers elsewhere, from ones that are known
+/// there.
+static bool followFrom(SmallVector<Value> values, function_ref<bool(Value)> isKnown) {
+  DenseSet<Value> seen;
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    if (!seen.insert(value).second || isKnown(value))
+      continue;
+    Operation *op = getRepeatable(value);
+    if (!op)
+      return false;
+    llvm::append_range(values, op->getOperands());
+  }
+  return true;
 }
 
 namespace {
@@ -82,8 +102,8 @@ public:
     bool isCarried = loop && value.getParentBlock() == loop.getBody() && isa<BlockArgument>(value);
     if (!isOfTurn && !isCarried && isAvailable(value, &*b.getInsertionPoint()))
       return value;
-    Operation *op = value.getDefiningOp();
-    if (!op || !isRepeatable(op) || op->getNumRegions() > 0)
+    Operation *op = getRepeatable(value);
+    if (!op)
       return {};
     for (Value operand : op->getOperands())
       if (!compute(operand))
@@ -126,19 +146,9 @@ struct Mover {
 /// Whether the offsets of a copy follow from the number of the turn, and from values outside of the
 /// loop.
 static bool dependsOnNumberAlone(scf::ForOp loop, CopyOp copy) {
-  SmallVector<Value> values(copy.getOffsets());
-  DenseSet<Value> seen;
-  while (!values.empty()) {
-    Value value = values.pop_back_val();
-    if (!seen.insert(value).second || loop.isDefinedOutsideOfLoop(value) ||
-        value == loop.getInductionVar())
-      continue;
-    Operation *op = value.getDefiningOp();
-    if (!op || !isRepeatable(op) || op->getNumRegions() > 0)
-      return false;
-    llvm::append_range(values, op->getOperands());
-  }
-  return true;
+  return followFrom(copy.getOffsets(), [&](Value value) {
+    return value == loop.getInductionVar() || loop.isDefinedOutsideOfLoop(value);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -340,18 +350,9 @@ private:
       CopyOp copy = moved->copy;
       llvm::append_range(values, copy.getOffsets());
     }
-    DenseSet<Value> seen;
-    while (!values.empty()) {
-      Value value = values.pop_back_val();
-      if (!seen.insert(value).second || value == loop.getInductionVar() ||
-          isAvailable(value, another))
-        continue;
-      Operation *op = value.getDefiningOp();
-      if (!op || !isRepeatable(op) || op->getNumRegions() > 0)
-        return false;
-      llvm::append_range(values, op->getOperands());
-    }
-    return true;
+    return followFrom(std::move(values), [&](Value value) {
+      return value == loop.getInductionVar() || isAvailable(value, another);
+    });
   }
 
   void findNext(Mover &mover) {
