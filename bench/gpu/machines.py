@@ -14,27 +14,13 @@ checked against f64 on some rows first. Exits with 1 where one is wrong.
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import math
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import revisions
-
-
-def emit(o: argparse.Namespace) -> int:
-    o.directory.mkdir(parents=True, exist_ok=True)
-    for name, d in revisions.KERNELS:
-        if not any(fnmatch.fnmatch(f"{name}-{d}", pattern) for pattern in o.kernels.split(",")):
-            continue
-        passes = revisions.list_passes(o.directory / f"{name}-{d}", o.schedule, o.target)
-        done = subprocess.run([str(Path(o.bin, "attn-opt")), "-", *passes], input=revisions.make_source(name, d), text=True)
-        if done.returncode:
-            return done.returncode
-    return 0
 
 
 def make_peer(name: str, q: Any, k: Any, v: Any) -> Callable[[], Any]:
@@ -81,11 +67,10 @@ def measure_problem(o: argparse.Namespace, name: str, d: int, length: int, batch
     return row
 
 
-def measure_all(o: argparse.Namespace) -> int:
+def finish(o: argparse.Namespace, rows: List[Dict[str, Any]]) -> int:
+    """Prints the mean, writes the result, and returns 1 where a kernel is wrong."""
     import measure
 
-    problems = [p for p in revisions.PROBLEMS if (o.directory / f"{p[0]}-{p[1]}.ptx").exists() and p[2] in o.lengths]
-    rows: List[Dict[str, Any]] = [measure_problem(o, *problem) for problem in problems]
     ratios = [row["of_flash"] for row in rows if "of_flash" in row]
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
@@ -94,6 +79,12 @@ def measure_all(o: argparse.Namespace) -> int:
         result = {"machine": measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "problems": rows}
         Path(o.out).write_text(json.dumps(result, indent=1) + "\n")
     return int(not all(row["right"] for row in rows))
+
+
+def measure_all(o: argparse.Namespace) -> int:
+    problems = [p for p in revisions.PROBLEMS if (o.directory / f"{p[0]}-{p[1]}.ptx").exists() and p[2] in o.lengths]
+    rows: List[Dict[str, Any]] = [measure_problem(o, *problem) for problem in problems]
+    return finish(o, rows)
 
 
 def measure_gradient(o: argparse.Namespace, name: str, d: int, length: int, batch: int, heads: int) -> Dict[str, Any]:
@@ -125,29 +116,15 @@ def measure_gradient(o: argparse.Namespace, name: str, d: int, length: int, batc
 
 
 def measure_gradients(o: argparse.Namespace) -> int:
-    import measure
-
     problems = [p for p in revisions.PROBLEMS if p[0] in ("full", "causal") and p[1] in o.head_dims and p[2] in o.lengths]
     rows = [measure_gradient(o, *problem) for problem in problems]
-    ratios = [row["of_flash"] for row in rows]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    print(f"geometric mean {mean:.3f} of flash, from {min(ratios):.3f} to {max(ratios):.3f}")
-    if o.out:
-        result = {"machine": measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "problems": rows}
-        Path(o.out).write_text(json.dumps(result, indent=1) + "\n")
-    return int(not all(row["right"] for row in rows))
+    return finish(o, rows)
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    emitting = commands.add_parser("emit", help="write PTX and plans")
-    emitting.add_argument("directory", type=Path)
-    emitting.add_argument("--bin", default="build/dev/bin", help="the folder of attn-opt (default: %(default)s)")
-    emitting.add_argument("--target", default="sm_80", help="the machine (default: %(default)s)")
-    emitting.add_argument("--kernels", default="*", help="patterns of names such as full-128, with commas between")
-    emitting.add_argument("--schedule", default="", help="what attn-to-online takes besides, e.g. block-n=32")
-    emitting.set_defaults(run=emit)
+    revisions.add_emit(commands, target="sm_80")
     measuring = commands.add_parser("measure", help="time the kernels of a folder in turns with PyTorch's")
     measuring.add_argument("directory", type=Path)
     measuring.add_argument("--lengths", type=int, nargs="+", default=[1024, 2048, 4096, 8192, 16384])

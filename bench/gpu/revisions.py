@@ -76,7 +76,7 @@ def emit(o: argparse.Namespace) -> int:
         print(f"--kernels: expected patterns of {', '.join(f'{n}-{d}' for n, d in KERNELS)}, got {o.kernels}")
         return 1
     for name, d in chosen:
-        command = [str(Path(o.bin, "attn-opt")), "-", *list_passes(o.directory / f"{name}-{d}", o.schedule)]
+        command = [str(Path(o.bin, "attn-opt")), "-", *list_passes(o.directory / f"{name}-{d}", o.schedule, o.target)]
         done = subprocess.run(command, input=make_source(name, d), text=True)
         if done.returncode:
             return done.returncode
@@ -151,15 +151,21 @@ def read_shape(text: str) -> List[int]:
     return sizes
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
+def add_emit(commands: Any, target: str) -> None:
+    """The command `emit`, for a machine unless another one is named."""
     emitting = commands.add_parser("emit", help="write PTX and plans")
     emitting.add_argument("directory", type=Path)
     emitting.add_argument("--bin", default="build/dev/bin", help="the folder of attn-opt (default: %(default)s)")
+    emitting.add_argument("--target", default=target, help="the machine (default: %(default)s)")
     emitting.add_argument("--kernels", default="*", help="patterns of names such as full-128, with commas between")
-    emitting.add_argument("--schedule", default="", help="what attn-to-online takes besides, e.g. stay=true")
+    emitting.add_argument("--schedule", default="", help="what attn-to-online takes besides, e.g. block-n=32")
     emitting.set_defaults(run=emit)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    add_emit(commands, target="cuda")
     measuring = commands.add_parser("measure", help="time the kernels of two folders in turns")
     measuring.add_argument("old", type=Path)
     measuring.add_argument("new", type=Path)
