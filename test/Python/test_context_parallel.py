@@ -13,6 +13,7 @@ if not torch.distributed.is_available():
 
 import attn  # noqa: E402
 from attn import distributed  # noqa: E402
+from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
 
 PROGRAM = """
@@ -132,7 +133,11 @@ def test_steps_hide_transfers():
     assert make(3).count_steps(1, 64, 8) == 3
     # Another step takes longer than it hides of what a node moves, and less than of what comes from other nodes.
     assert distributed.plan(32768, 2, causal=True).count_steps(1, 64, 8) == 1
-    assert distributed.plan(524288, 64, causal=True).count_steps(1, 64, 8) == 8
+    far = distributed.plan(524288, 64, causal=True)
+    assert far.count_steps(1, 64, 8) == 8
+    # A call has the plan as text, and takes as many.
+    assert read_plan(far.text).count_steps(1, 64, 8) == 8
+    assert read_plan(far.text).is_split(1, 64, 8)
     # Too few rows for kernels of one key head each.
     assert distributed.plan(8192, 64).count_steps(1, 64, 8) == 1
 

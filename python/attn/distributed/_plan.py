@@ -52,19 +52,20 @@ class Plan:
     work: Tuple[int, ...]
     steps: int = 0
     text: str = dataclasses.field(init=False, repr=False, compare=False)
-    # Keys that a rank receives from others.
-    most_moved: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # It is long, each call asks for it, and torch.compile guards it.
-        text = repr((self.total, self.rows, self.keys, self.fetched, self.method, self.steps))
+        text = repr((self.total, self.rows, self.keys, self.fetched, self.method, self.work, self.steps))
         object.__setattr__(self, "text", text)
-        moved = [count(fetched) - count(intersect(fetched, keys)) for fetched, keys in zip(self.fetched, self.keys)]
-        object.__setattr__(self, "most_moved", max(moved, default=0))
 
     @property
     def ranks(self) -> int:
         return len(self.rows)
+
+    @functools.cached_property
+    def most_moved(self) -> int:
+        """The most keys that a rank receives from others."""
+        return max(map(self.count_foreign, range(self.ranks)), default=0)
 
     def count_steps(self, batch: int, heads: int, key_heads: int) -> int:
         """Groups of key heads of one call of "gather": as many as hide the most of what they cost, for heads of
@@ -76,7 +77,7 @@ class Plan:
         tiles = batch * heads * -(-self.total[0] // (self.ranks * TILE))
         most = max(1, min(key_heads, tiles // _TILES_OF_STEP))
         rates, columns, bytes_of_element = Rates(), 128, 2
-        computed = 4 * columns * batch * heads * max(self.work, default=0) / rates.forward
+        computed = 4 * columns * batch * heads * max(self.work) / rates.forward
         moved = 2 * columns * bytes_of_element * batch * key_heads * self.most_moved
         moved /= rates.link if self.ranks <= rates.node else rates.rail
         return min(range(1, most + 1), key=lambda steps: find_exposed(steps, moved, computed) + steps * rates.step)
@@ -141,8 +142,8 @@ class Plan:
 @functools.lru_cache(maxsize=64)
 def read_plan(text: str) -> Plan:
     """Of the text of one: without what only people read."""
-    total, rows, keys, fetched, method, steps = ast.literal_eval(text)
-    return Plan(total, rows, keys, fetched, method, "", (), steps)
+    total, rows, keys, fetched, method, work, steps = ast.literal_eval(text)
+    return Plan(total, rows, keys, fetched, method, "", work, steps)
 
 
 def _find_fetched(kept: Kept, rows: Intervals, length: int) -> Intervals:
