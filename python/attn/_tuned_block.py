@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _attention, _eager
+from . import _arrays, _attention, _eager
 from ._arrays import is_foreign
 from ._library import Error
 from ._plan import Plan
@@ -63,6 +63,8 @@ class Tunings(List[Tuning]):
         output = self._before(q, k, v, asked, layout, *others)
         # Arrays of other libraries are not timed, and whoever gives options has chosen.
         if not options and not is_foreign(q):
+            if hasattr(q, "get_device") and _arrays.is_autocast():
+                q, k, v = _arrays.cast(q, k, v)
             key = self._find_key(q, k, v, asked, layout, dropout_p)
             if key in self._seen:
                 self._seen[key].count += 1

@@ -335,6 +335,21 @@ def test_a_block_that_fails_is_not_tuned():
     assert attn._attention.call is before and not found
 
 
+def test_a_block_under_autocast(monkeypatch):
+    """What it times and replaces is the attention that is called, of the type that autocast has."""
+    torch = pytest.importorskip("torch")
+    q, k, v = (torch.from_numpy(x) for x in make())
+    pretend(monkeypatch, {"rule": 1.0, _tuning.describe(SIZES[0]): 0.5})
+    with torch.autocast("cpu", torch.bfloat16):
+        with attn.tune(candidates=SIZES[:1]) as found:
+            attn.attention(q, k, v, window=(11, 0))
+    (name,) = found.names
+    assert "of torch.bfloat16" in name
+    asked, low = (None, False, (11, 0), None, None, None, False), [x.bfloat16() for x in (q, k, v)]
+    assert dict(_eager.find_plan(*low, -1, asked, None)[0].options)["block_m"] == "16"
+    found.undo()
+
+
 def test_gradients_after_a_block(monkeypatch):
     torch = pytest.importorskip("torch")
     q, k, v = (torch.from_numpy(x).requires_grad_() for x in make())
