@@ -66,6 +66,14 @@ def test_what_has_changed_runs(run, tmp_path, name):
     assert run("test/Python") == "2 passed"
 
 
+def test_a_name_of_nothing_runs(run, tmp_path):
+    (tmp_path / "test" / "Python" / "test_page.py").write_text(TESTS.replace("Page.md", "Pgae.md"))
+    git(tmp_path, "commit", "-am", "x")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTN_SINCE", git(tmp_path, "rev-parse", "HEAD").strip())
+        assert run("test/Python") == "2 passed"
+
+
 @pytest.mark.parametrize("since", ["", "0" * 40])
 def test_without_a_commit_all_run(run, monkeypatch, since):
     monkeypatch.setenv("ATTN_SINCE", since)
