@@ -361,12 +361,12 @@ def check_lone_errors():
         return j <= i + 0
 
     cases = {
-        "k": lambda x, p: dict(k=x[:, :, :-1].contiguous()),
-        "v": lambda x, p: dict(v=x.double()),
-        "q": lambda x, p: dict(q=x[0]),
-        "sink": lambda x, p: dict(sink=torch.zeros(3)),
-        "causal": lambda x, p: dict(causal="left"),
-        "plan": lambda x, p: dict(plan=plan(p.total[0], last + 2)),
+        "k: expected": lambda x, p: dict(k=x[:, :, :-1].contiguous()),
+        "v: expected": lambda x, p: dict(v=x.double()),
+        "q: expected": lambda x, p: dict(q=x[0]),
+        "sink: expected": lambda x, p: dict(sink=torch.zeros(3)),
+        "causal: expected": lambda x, p: dict(causal="left"),
+        "plan: expected": lambda x, p: dict(plan=plan(p.total[0], last + 2)),
         "score or mask|no such mask": lambda x, p: dict(mask=fail),
     }
     for length, (words, change) in enumerate(cases.items(), 128):
@@ -432,7 +432,7 @@ def check_dropout():
         found.backward(p.shard(d_output, 2))
         for x, y in zip((found, *[x.grad for x in mine]), (wanted, *[x.grad for x in one])):
             assert (x - p.shard(y, 2)).abs().max() < 1e-4 * max(1.0, y.abs().max()), (how, method)
-        if method == "gather" and how and p:
+        if method == "gather" and how:
             assert torch.equal(found, p.shard(wanted, 2)), (how, steps)
     x = p.shard(whole[1], 2)
     expect("dropout_seed: expected one that all ranks share, got None", x, x, x, plan=p, dropout_p=0.5)
