@@ -42,6 +42,22 @@ def fill(like: Any, count: int) -> Any:
     return torch.full((1,), count, dtype=torch.int32, device=like.device)
 
 
+def make_shared_functions(
+    seqused_k: Any,
+    rows: int,
+    window: Optional[Tuple[int, int]],
+    alibi_slopes: Any,
+    score: Optional[Callable],
+    mask: Optional[Callable],
+) -> Tuple[Optional[Callable], Optional[Callable]]:
+    """Score and mask of the shared keys, for all rows as if they were of one sequence."""
+    has_left = window is not None and window[0] >= 0
+    if not has_left and alibi_slopes is None and score is None and mask is None:
+        return None, None
+    at = find_rows(seqused_k, rows)
+    return make_shared_score(at, alibi_slopes, score), make_shared_mask(at, window, mask)
+
+
 def make_shared_mask(
     at: SharedRows, window: Optional[Tuple[int, int]], mask: Optional[Callable]
 ) -> Optional[Callable]:

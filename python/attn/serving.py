@@ -319,6 +319,8 @@ def cascade_attention(
     check_library(q=q, k_cache=k_cache, v_cache=v_cache)
     check_library(page_table=page_table, seqused_k=seqused_k)
     page = check_shapes(q, k_cache, v_cache, page_table, seqused_k, is_rows_first)
+    if alibi_slopes is not None:
+        check_library(alibi_slopes=alibi_slopes)
     check_how(causal, softcap, alibi_slopes)
     columns = int(page_table.shape[1])
     is_count = isinstance(shared_pages, int) and not isinstance(shared_pages, bool)
@@ -330,7 +332,9 @@ def cascade_attention(
         return paged_attention(q, **pools, **whole, **own, **how, return_lse=return_lse)
     rows = q[:, None] if len(q.shape) == 3 else q
     batch, count, heads, d = (int(x) for x in rows.shape)
-    at = _cascade.find_rows(seqused_k, count)
+    shared_score, shared_mask = _cascade.make_shared_functions(
+        seqused_k, count, check_window(window), alibi_slopes, score, mask
+    )
     begin = _cascade.fill(seqused_k, shared_pages * page)
     shared, shared_lse = paged_attention(
         rows.reshape(1, batch * count, heads, d),
@@ -338,8 +342,8 @@ def cascade_attention(
         page_table=page_table[:1, :shared_pages],
         seqused_k=begin,
         causal=False,
-        score=_cascade.make_shared_score(at, alibi_slopes, score),
-        mask=_cascade.make_shared_mask(at, check_window(window), mask),
+        score=shared_score,
+        mask=shared_mask,
         **how,
         return_lse=True,
     )

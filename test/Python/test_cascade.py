@@ -107,3 +107,5 @@ def test_errors(pages):
         serving.cascade_attention(**make(), shared_pages=pages)
     with pytest.raises(attn.Error, match="^causal"):
         serving.cascade_attention(**make(), shared_pages=1, causal="top_left")
+    with pytest.raises(attn.Error, match="^alibi_slopes: expected a NumPy array or PyTorch tensor"):
+        serving.cascade_attention(**make(), shared_pages=1, alibi_slopes=[0.5])
