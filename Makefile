@@ -103,7 +103,7 @@ check-tsan: # Without the compiler, which takes minutes to build
 
 torch: ## Install PyTorch for the CPU, Transformers, JAX and mypy into .venv, so that their tests run
 	$(call install,python3-venv)
-	@.venv/bin/python -c "import torch, numpy, pytest, transformers, attn_gym, jax, mypy, jedi, build" 2>/dev/null || { \
+	@.venv/bin/python -I -c "import torch, numpy, pytest, transformers, attn_gym, jax, mypy, jedi, build" 2>/dev/null || { \
 	  echo "torch: installing PyTorch 2.13, Transformers and JAX into .venv (380 MB to download, 1.6 GB on disk)"; \
 	  python3 -m venv .venv && \
 	  { .venv/bin/pip install -q $(TORCH) 2>/dev/null || \
@@ -216,7 +216,7 @@ wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and l
 release: ## Check that this commit can be released, and put sdist, wheel, notes and checksums into dist/VERSION
 	@docs/release --check
 	@$(MAKE) --no-print-directory wheel
-	@build/wheel-tools/bin/python -c "import build, scikit_build_core" 2>/dev/null || build/wheel-tools/bin/pip install -q build scikit-build-core
+	@build/wheel-tools/bin/python -I -c "import build, scikit_build_core" 2>/dev/null || build/wheel-tools/bin/pip install -q build scikit-build-core
 	@build/wheel-tools/bin/python docs/release
 
 gpu-bundle: ## Pack tools, tests, benches and the Python package for a machine with an NVIDIA driver into dist/gpu-bundle
