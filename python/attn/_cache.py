@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Optional, Tuple, overload
 
 from . import _arrays
 from ._library import refuse
+from ._serving_how import check_layout, check_library
 from .typing import Array, ArrayT
 
 _FLOATS = ("f16", "bf16", "f32")
@@ -46,8 +47,7 @@ def _count_up(count: int, like: Any) -> Any:
 
 def _check(name: str, x: Any, rank: int, dims: str, like: Any, types: Tuple[str, ...]) -> None:
     """Of the library and device of `like`."""
-    if not _arrays.is_numpy(x) and not _arrays.is_torch(x):
-        refuse(name, "a NumPy array or PyTorch tensor", _arrays.describe_type(x))
+    check_library(**{name: x})
     if _arrays.is_numpy(x) != _arrays.is_numpy(like):
         refuse(name, f"an array of the library of {type(like).__name__}", type(x).__name__)
     if len(x.shape) != rank:
@@ -108,8 +108,6 @@ def rotate(x: ArrayT, positions: Array, rotary: Rotary) -> ArrayT:
     Raises:
         Error: an argument that does not fit, by its name.
     """
-    if not _arrays.is_numpy(x) and not _arrays.is_torch(x):
-        refuse("x", "a NumPy array or PyTorch tensor", _arrays.describe_type(x))
     _check("x", x, 3, "(T, H, D)", x, _FLOATS)
     _check_numbers("positions", positions, x)
     check_rotary(rotary, int(x.shape[2]), x)
@@ -302,11 +300,7 @@ def append(
         Error: an argument that does not fit, by its name. The contents of slots and positions are not
             looked at.
     """
-    if kv_layout not in ("NHD", "HND"):
-        refuse("kv_layout", '"NHD" or "HND"', repr(kv_layout))
-    is_rows_first = kv_layout == "NHD"
-    if not _arrays.is_numpy(k) and not _arrays.is_torch(k):
-        refuse("k", "a NumPy array or PyTorch tensor", _arrays.describe_type(k))
+    is_rows_first = check_layout(kv_layout)
     for name, x, cache in (("k", k, k_cache), ("v", v, v_cache)):
         _check(name, x, 3, "(T, Hkv, D)", k, _FLOATS)
         _check_cache(f"{name}_cache", cache, x, name, is_rows_first)

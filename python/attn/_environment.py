@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import os
-import platform
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
@@ -79,7 +76,12 @@ def _describe_cache() -> str:
     return f"{folder}: {len(sizes)} files, {sum(sizes) / 1e6:.1f} MB"
 
 
+# What only a report needs is imported for one, and not with attn.
+
+
 def _describe_machine() -> Iterator[Tuple[str, str]]:
+    import platform
+
     yield "system", f"{platform.platform()}, {' '.join(platform.libc_ver())}"
     yield (
         "Python",
@@ -147,6 +149,8 @@ def _describe_gpu(driver: ctypes.CDLL, index: int) -> str:
 
 
 def _describe_packages() -> Iterator[Tuple[str, str]]:
+    import importlib.metadata
+
     for name in _PACKAGES:
         try:
             found = importlib.metadata.version(name)
@@ -166,6 +170,8 @@ def find_tool(name: str) -> str:
 
 
 def _describe_tools() -> Iterator[Tuple[str, str]]:
+    import subprocess
+
     for name in _TOOLS:
         path = find_tool(name)
         if not path:

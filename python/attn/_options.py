@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Iterator, Literal, Optional, Union
+from typing import Any, Dict, Iterator, Literal, Optional, Union
 
 Switch = Union[bool, Literal["on", "off"]]
 
@@ -60,15 +61,17 @@ class Options(Mapping[str, Any]):
     stay: Union[Switch, Literal["auto"], None] = None
     slack: Optional[int] = None
 
+    @functools.cached_property
+    def _given(self) -> Dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
     def __getitem__(self, name: str) -> Any:
-        value = getattr(self, name, None) if name in self.__dataclass_fields__ else None
-        if value is None:
-            raise KeyError(name)
-        return value
+        return self._given[name]
 
     def __iter__(self) -> Iterator[str]:
         """Of the options that are given."""
-        return (field.name for field in fields(self) if getattr(self, field.name) is not None)
+        return iter(self._given)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._given)

@@ -24,11 +24,10 @@ from typing import (
     overload,
 )
 
+import jax
 import jax.numpy as jnp
 import numpy
 from jax.custom_derivatives import SymbolicZero
-
-import jax
 
 from ._functions_of_parts import Functions
 from ._indexing import Indexing, index_as

@@ -16,7 +16,7 @@ from .._source import Text
 _ROUNDS, _FAR, _VALUES = 7, 8, 1 << 16
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _INCREMENTS = 0x9E3779B9, 0xBB67AE85
-# Names of captured arrays, and the extents that are read of them.
+# Of captured arrays that are not i32.
 _TYPES = {"seed": "i64"}
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.library import register_fake
 
-from .. import _arrays, _operator
+from .. import _operator
 from .._library import Error, refuse
 from .._operator import registry
-from .._schema import Backward, Forward, write_schema
+from .._schema import Forward, write_schema
 from . import _gather, _ring, _ulysses
 from ._agree import agree, describe
 from ._call import Call, Rows, has_low, make_call, read_parts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, List, NamedTuple, Tuple
 
 import torch
@@ -53,9 +52,8 @@ def find_source(
     captures = [_take(x, name) for x, name in zip(captures, names)]
     if not dropout.p:
         return PartSource(write_source(kernels), order, captures)
-    text = dataclasses.replace(kernels.text, problem=dataclasses.replace(kernels.problem, return_lse=True))
-    options = [x for x in kernels.options if x[0] != "device"]
-    found = write_parts(text, kernels.given, order, dropout.p, list_tables(method, is_part), tuple(options))
+    tables = list_tables(method, is_part)
+    found = write_parts(kernels.text, kernels.given, order, dropout.p, tables, kernels.options)
     return PartSource(*found, [*captures, dropout.seed])
 
 

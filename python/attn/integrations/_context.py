@@ -133,7 +133,6 @@ def _check_buffers(
 
 
 def _put(x: Any, part: Any) -> None:
-    part = part.clone()
     x.resize_(part.shape)
     x.copy_(part)
 

@@ -43,13 +43,6 @@ class Bits(NamedTuple):
     begin: Any
 
 
-def check_layout(kv_layout: Any) -> bool:
-    """Whether the rows of a page come before its heads."""
-    if kv_layout not in ("NHD", "HND"):
-        refuse("kv_layout", '"NHD" or "HND"', repr(kv_layout))
-    return kv_layout == "NHD"
-
-
 _HINTS = {
     "jit_args": "attn.serving.paged_attention takes score= and mask=",
     "kv_cache_sf": "4-bit keys and values are not served",

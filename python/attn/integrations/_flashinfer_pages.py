@@ -8,7 +8,7 @@ import torch
 
 from .._cache import write_rows
 from .._library import refuse
-from ._flashinfer_how import check_layout
+from .._serving_how import check_layout
 
 
 def split_cache(paged_kv_cache: Any, kv_layout: str) -> Tuple[Any, Any]:

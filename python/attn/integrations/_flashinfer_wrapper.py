@@ -7,7 +7,8 @@ from typing import Any, Optional, Tuple
 import torch
 
 from .._library import refuse
-from ._flashinfer_how import Asked, check_layout, refuse_given
+from .._serving_how import check_layout
+from ._flashinfer_how import Asked, refuse_given
 
 
 def check_workspace(buffer: Any) -> Any:

@@ -19,6 +19,7 @@ import torch
 import attn
 
 from .._library import refuse
+from .._serving_how import check_layout
 from ._flashinfer_cascade import (
     MultiLevelCascadeAttentionWrapper,
     merge_state,
@@ -27,7 +28,6 @@ from ._flashinfer_cascade import (
 )
 from ._flashinfer_decode import BatchDecodeWithPagedKVCacheWrapper
 from ._flashinfer_how import (
-    check_layout,
     give,
     make_functions,
     read_bits,
