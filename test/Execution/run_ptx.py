@@ -5,6 +5,7 @@
     run_ptx.py build/dev/bin --case causal-128    # some of them
     run_ptx.py build/dev/bin --drop wgmma.wait    # without such instructions, which it has to find
     run_ptx.py build/dev/bin --target sm_80 --sample 9    # some of them, as another machine has them
+    ATTN_SHARE=1/3 run_ptx.py build/dev/bin       # each third of the cases, from the second on
 
 What the simulator proves of room 6 is not what the device gets. This executes the text (ptx/block.py), with copies and
 products as late as they may be, on lengths that end within tiles, in bf16: forward, with keys in parts, heads as rows,
@@ -15,6 +16,7 @@ import argparse
 import fnmatch
 import json
 import math
+import os
 import random
 import re
 import subprocess
@@ -616,8 +618,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of inputs and delays (default: another each time)")
     o = parser.parse_args()
     drawn = random.Random(o.seed)
+    share, shares = map(int, os.environ.get("ATTN_SHARE", "0/1").split("/"))
     cases = CASES + (SAMPLED if o.case != "*" or o.sample else drawn.sample(SAMPLED, NUM_SAMPLED))
-    cases = drawn.sample(cases, o.sample) if o.sample else cases
+    if o.sample:
+        cases = drawn.sample(cases, o.sample)
+    elif o.case == "*":
+        cases = cases[share::shares]
     chosen = [case for case in cases if any(fnmatch.fnmatch(make_name(*case[:3]), p) for p in o.case.split(","))]
     if not chosen:
         print(f"--case: expected a pattern of one of {', '.join(make_name(*case[:3]) for case in CASES + SAMPLED)}, got {o.case}")

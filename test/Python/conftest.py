@@ -1,8 +1,10 @@
+import collections
 import functools
 import importlib
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -28,16 +30,42 @@ def has_changed(since, paths):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Of tests that say what they are made of, a run of all leaves out those of which nothing has changed."""
-    since = os.environ.get("ATTN_SINCE")
+    """A run of all leaves out what has not changed, and what is of another share."""
     named = {Path(x.partition("::")[0]).resolve() for x in config.args}
-    for item in items if since else ():
+    items = [item for item in items if item.path not in named]
+    if since := os.environ.get("ATTN_SINCE"):
+        leave_out_unchanged(items, since)
+    share, shares = map(int, os.environ.get("ATTN_SHARE", "0/1").split("/"))
+    leave_out_other_shares(items, share, shares)
+
+
+def leave_out_unchanged(items, since):
+    """Of tests that say what they are made of, those of which nothing differs from the commit."""
+    for item in items:
         mark = item.get_closest_marker("made_of")
-        if mark is None or item.path in named:
+        if mark is None:
             continue
         paths = (f"test/Python/{item.path.name}", *mark.args)
         if not has_changed(since, paths):
             item.add_marker(pytest.mark.skip(reason=f"nothing that it is made of differs from {since[:8]}"))
+
+
+def leave_out_other_shares(items, share, shares):
+    """Of a test's parameters, and of all tests marked long, each N-th stays (ATTN_SHARE=K/N, as in test/share)."""
+    families = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("long"):
+            families["long"].append(item)
+        elif hasattr(item, "callspec"):
+            families[f"{item.path.name}::{item.originalname}"].append(item)
+    for name, family in families.items():
+        if len(family) < shares:
+            continue
+        # Families begin at different shares, or the first would have most.
+        begin = zlib.crc32(name.encode())
+        for at, item in enumerate(family, begin):
+            if at % shares != share:
+                item.add_marker(pytest.mark.skip(reason=f"of a share other than {share}/{shares}"))
 
 
 GUARD, PATTERN = 1024, 0xA5

@@ -12,6 +12,7 @@ def varlen(import_bench):
     return import_bench("varlen")
 
 
+@pytest.mark.long
 def test_rows(varlen, tmp_path):
     out = tmp_path / "varlen.json"
     short = ["--tokens", "200", "--rounds", "1", "--seconds", "0.01", "--out", str(out)]

@@ -111,6 +111,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", processes.sample("aot_eager", "inductor"))
 def test_full_graph(backend, tmp_path):
     processes.run(tmp_path, PROGRAM, backend, timeout=600)

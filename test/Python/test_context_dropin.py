@@ -169,6 +169,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", processes.sample(2, 3))
 def test_calls(ranks, tmp_path):
     processes.run(tmp_path, PROGRAM, count=ranks)
@@ -196,6 +197,7 @@ def run_example(ranks, *arguments):
     return [float(x) for x in re.findall(r"loss ([\d.]+)", texts[0])]
 
 
+@pytest.mark.long
 def test_example():
     """Two processes of one sequence, and four of two, have the losses of processes with whole sequences."""
     one = run_example(1, "--length", "101")

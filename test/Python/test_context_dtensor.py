@@ -114,6 +114,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", processes.sample(2, 4))
 def test_dtensors(ranks, tmp_path):
     processes.run(tmp_path, PROGRAM, count=ranks)

@@ -24,6 +24,7 @@ distributed_cases.main(*sys.argv[1:])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", processes.sample(2, 3, 4))
 def test_ranks(ranks, tmp_path):
     """A sample of the grid with a fresh seed; all of it by `make test-distributed`."""
@@ -263,6 +264,7 @@ dist.destroy_process_group()
 '''
 
 
+@pytest.mark.long
 def test_losses_with_sharded_parameters(tmp_path):
     """20 steps of a model with FSDP over four ranks, two of which share each sequence."""
     processes.run(tmp_path, TRAINING, count=4)

@@ -90,6 +90,7 @@ if os.environ.get("ATTN_TRAINING") == "all":
     CASES = [(kind, way) for kind in ("gpt_oss", "t5") for way in WAYS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind, way", CASES)
 def test_losses(kind, way, tmp_path):
     if not torch.distributed.is_available():

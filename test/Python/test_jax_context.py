@@ -93,6 +93,7 @@ print("right")
 '''
 
 
+@pytest.mark.long
 def test_context_attention(rng):
     jax = pytest.importorskip("jax")
     if not hasattr(jax, "shard_map"):

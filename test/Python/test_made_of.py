@@ -1,4 +1,4 @@
-"""The marker made_of of conftest.py: which tests a run of all leaves out."""
+"""conftest.py: which tests a run of all leaves out."""
 
 import shutil
 import subprocess
@@ -19,6 +19,24 @@ def test_all(): pass
 def test_page(): pass
 """
 
+SHARED = """import pytest
+
+@pytest.mark.parametrize("x", range(7))
+def test_some(x): pass
+
+@pytest.mark.parametrize("x", range(2))
+def test_few(x): pass
+
+def test_all(): pass
+
+@pytest.mark.long
+def test_model(): pass
+
+@pytest.mark.long
+@pytest.mark.parametrize("x", range(2))
+def test_ranks(x): pass
+"""
+
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
@@ -36,6 +54,7 @@ def run(tmp_path, monkeypatch):
     git(tmp_path, "commit", "-m", "x")
     monkeypatch.setenv("PYTHONPATH", str(Path(attn.__file__).parents[1]))
     monkeypatch.setenv("ATTN_SINCE", git(tmp_path, "rev-parse", "HEAD").strip())
+    monkeypatch.delenv("ATTN_SHARE", raising=False)
 
     def count(*arguments):
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", *arguments]
@@ -78,3 +97,15 @@ def test_a_name_of_nothing_runs(run, tmp_path):
 def test_without_a_commit_all_run(run, monkeypatch, since):
     monkeypatch.setenv("ATTN_SINCE", since)
     assert run("test/Python") == "2 passed"
+
+
+def test_shares_are_all(run, tmp_path, monkeypatch):
+    (tmp_path / "test" / "Python" / "test_page.py").write_text(SHARED)
+    assert run("test/Python") == "13 passed"
+    counts = []
+    for share in range(3):
+        monkeypatch.setenv("ATTN_SHARE", f"{share}/3")
+        counts.append(int(run("test/Python").split()[0]))
+        assert run("test/Python/test_page.py") == "13 passed"
+    # Three tests are in each share, with one long test, and two or three of seven.
+    assert sorted(counts) == [6, 6, 7]

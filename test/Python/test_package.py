@@ -37,6 +37,7 @@ print("served", sum(event.name == "attn::forward" for event in profile.events())
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not (os.environ.get("CXX") or shutil.which("g++")), reason="Inductor finds no compiler of C++"
 )

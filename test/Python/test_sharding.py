@@ -98,6 +98,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.long
 def test_two_processes(tmp_path):
     if not torch.distributed.is_available():
         pytest.skip("PyTorch without torch.distributed")

@@ -446,6 +446,7 @@ def test_weights_that_nobody_stores_are_told_of(name):
     assert len(messages) == 1 and 'attn_implementation="eager"' in messages[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("kind", ["gemma2", "bart"])
 def test_exported_models_load_elsewhere(kind, strict, tmp_path):
