@@ -48,13 +48,6 @@ static Status checkSignature(const CallRules &rules) {
               "source: expected scalars of index, i32, i64 or f32 on the device cuda, got " +
                   std::string(getName(value.type)) + " in " + value.name,
               "convert it, or pass a tensor with one element"};
-    bool isMatrix = is_contained({Letter::D, Letter::Dv},
-                                 value.dims.empty() ? Letter::None : value.dims.back().letter);
-    if (isMatrix && value.type != DataType::F16 && value.type != DataType::BF16)
-      return {StatusCode::InvalidKernel,
-              "source: expected elements of f16 or bf16 on the device cuda, got " +
-                  std::string(getName(value.type)) + " in " + value.name,
-              "convert query, key and value, or compile for the device cpu"};
   }
   return {};
 }

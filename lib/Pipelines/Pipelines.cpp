@@ -76,6 +76,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
   case Room::Tile: // What one thread block does.
     pm.addPass(createConvertAttnToTilePass());
     addCleanup(pm);
+    pm.addPass(tile::createSplitProductsPass());
     // Sums of gradients that nobody asked for.
     pm.addPass(createRemoveDeadValuesPass());
     pm.addPass(createCanonicalizerPass());

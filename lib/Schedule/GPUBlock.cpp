@@ -48,7 +48,7 @@ int64_t attn::getSharedBytes(const Machine &machine, const GPUBlock &block) {
                                /*isSummed=*/true);
   // The query has one barrier of 8 bytes, or is a ring of one stage; each stage of a ring has two.
   int64_t barriers = 8 * (1 + block.schedule.stay + 2 * (2 * block.schedule.stages));
-  return query + block.schedule.stages * (key + value) + barriers;
+  return block.parts * (query + block.schedule.stages * (key + value) + barriers);
 }
 
 //===----------------------------------------------------------------------------------------===//

@@ -19,10 +19,23 @@
 
 namespace attn {
 
-/// A block of attention: D and Dv, the bytes of an element, and what it follows.
+/// How products take an element: as a factor of so many bytes or, of f32, as three of them
+/// (tile-split-products).
+struct Factors {
+  int64_t bytes = 2, parts = 1;
+};
+
+/// Of an element of so many bits.
+inline Factors getFactors(int64_t bits) {
+  return bits > 16 ? Factors{.bytes = 2, .parts = 3} : Factors{.bytes = bits / 8, .parts = 1};
+}
+
+/// A block of attention: D and Dv, the bytes of a factor, what it follows, and the factors of an
+/// element.
 struct GPUBlock {
   int64_t headDim, valueDim, elementBytes;
   Schedule schedule;
+  int64_t parts = 1;
 };
 
 /// Bytes of a shared tile, as tile-promote-operands makes it: the widest swizzle whose slab the

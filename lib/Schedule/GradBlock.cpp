@@ -75,6 +75,12 @@ static bool isUneven(const Machine &machine, const GradBlock &block) {
   return block.rowsRun && !(fillsSums(block.headDim) && fillsSums(block.valueDim));
 }
 
+/// Quarters of a tile that one of 16 bits takes as an operand, or that of f32 as its parts, with
+/// what is not split yet.
+static int64_t getOperandQuarters(const GradBlock &block) {
+  return block.parts > 1 ? 2 * block.parts + 4 : 2;
+}
+
 /// What the rule takes to be needed, as ptxas tells (ExecutionAssemble): scores and gradients of
 /// weights, half as much for one of them as an operand, and what regions keep, with numbers of rows
 /// along the columns. Wide sums leave masks no registers to spare.
@@ -82,7 +88,8 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
                                 const GradWork &work) {
   // One product and the weights as they are handed over, besides the operand.
   int64_t products = block.dividesSums ? 4 + 2 : 4 + 4;
-  int64_t quarters = products + 2 + (work.heldTiles ? 4 * work.heldTiles + 2 : 0);
+  int64_t quarters =
+      products + getOperandQuarters(block) + (work.heldTiles ? 4 * work.heldTiles + 2 : 0);
   bool isPadded = isUneven(machine, block);
   if (isPadded)
     quarters += 6;
@@ -104,6 +111,9 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     mask += kOtherRegisters;
   if (work.isMasked && work.hasFactor)
     mask += 12;
+  // Addresses of three tiles for one.
+  if (work.isMasked && block.parts > 1)
+    mask += kOtherRegisters;
   // Where sequences begin and end.
   if (work.isRagged)
     mask += isWide ? kOtherRegisters : 16;
@@ -125,7 +135,8 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
 /// What is needed in any case: both products, and one of their tiles as an operand.
 static int64_t getLeastRegisters(const Machine &machine, const GradBlock &block) {
   int64_t products = block.dividesSums ? 4 : 4 + 4;
-  return getRegisters(machine, block, products + 2) + machine.product.registers;
+  return getRegisters(machine, block, products + getOperandQuarters(block)) +
+         machine.product.registers;
 }
 
 static int64_t getBudget(const Machine &machine, const GradBlock &block) {
@@ -136,7 +147,7 @@ static int64_t getBudget(const Machine &machine, const GradBlock &block) {
 /// columns do not fill whole products, has two places.
 static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) {
   auto getBytes = [&](int64_t rows, int64_t columns, bool isSummed) {
-    return getTileBytes(machine, rows, columns * block.elementBytes, isSummed);
+    return block.parts * getTileBytes(machine, rows, columns * block.elementBytes, isSummed);
   };
   auto getRing = [&](int64_t columns, bool isFactor) {
     int64_t bytes = getBytes(block.running, columns, /*isSummed=*/true);
@@ -196,8 +207,16 @@ static bool chooseRunning(const Machine &machine, GradBlock &block, const GradWo
 
 GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work) {
   block.owned = 2 * machine.getWarpgroupRows();
-  if (chooseRunning(machine, block, work, /*leastStages=*/1))
+  // Loops over several ranges keep addresses of all parts apart.
+  bool keepsAddresses = block.parts > 1 && !block.rowsRun && work.otherRanges > 0;
+  if (!keepsAddresses && chooseRunning(machine, block, work, /*leastStages=*/1))
     return block;
+  // What stays is three times as much in parts.
+  if (block.parts > 1) {
+    block.owned = machine.getWarpgroupRows();
+    if (chooseRunning(machine, block, work, /*leastStages=*/1))
+      return block;
+  }
   block.stages = 1;
   block.running = getRunningStep(machine, block);
   return block;
@@ -207,7 +226,8 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
                                                   GradWork work) {
   // Under a mask, sums over padding spill (bench/NOTES.md).
   if (!machine.hasRoles() || !block.rowsRun || !block.sumsKeys || !block.sumsValues ||
-      work.derivesScores || work.hasFactor || work.isRagged || isUneven(machine, block))
+      block.parts > 1 || work.derivesScores || work.hasFactor || work.isRagged ||
+      isUneven(machine, block))
     return std::nullopt;
   // Nobody keeps a score.
   work.heldTiles = 0;
@@ -259,7 +279,7 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
 std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
                                                 const GradWork &work) {
   // Additions by threads hold up products (bench/NOTES.md).
-  if (!machine.copy.addsInBulk)
+  if (!machine.copy.addsInBulk || block.parts > 1)
     return std::nullopt;
   block.addsQueries = true;
   block.owned = 2 * machine.getWarpgroupRows();

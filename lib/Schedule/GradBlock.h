@@ -32,6 +32,8 @@ struct GradBlock {
   /// Where rows run, whether each of both sums is the business of a role of its own: one has the
   /// rows of the other, and all keys of the block.
   bool dividesSums = false;
+  /// The factors of an element, each of `elementBytes` (GPUBlock.h).
+  int64_t parts = 1;
 };
 
 /// The schedule that the block follows.

@@ -56,12 +56,6 @@ class Spec:
                 f"q: expected float16, bfloat16 or float32, got {self.dtype}",
                 "convert q, k and v",
             )
-        if type_ == "f32" and self.device != "cpu":
-            raise Error(
-                "invalid argument",
-                f"q: expected float16 or bfloat16 on {self.device.partition(':')[0]}, got {self.dtype}",
-                "convert q, k and v, or move them to the CPU",
-            )
         value_dim = self.head_dim if self.value_dim is None else self.value_dim
         return Problem(
             type_,

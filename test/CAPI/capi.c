@@ -284,6 +284,11 @@ static void testCuda(void) {
       "  %o = attn.attention %q, %q, %q : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, "
       "tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>\n"
       "  return %o : tensor<?x?x?x64xbf16>\n}";
+  static const char *const wide =
+      "func.func @f(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {\n"
+      "  %o = attn.attention %q, %q, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, "
+      "tensor<?x?x?x64xf32> -> tensor<?x?x?x64xf32>\n"
+      "  return %o : tensor<?x?x?x64xf32>\n}";
   attn_kernel *kernel = NULL;
   attn_options *options = NULL;
   char *ptx = NULL, *plan = NULL, *text = NULL;
@@ -296,8 +301,13 @@ static void testCuda(void) {
   attn_string_free(ptx);
   attn_string_free(plan);
   EXPECT_ERROR(attn_emit(source, options, &ptx, &plan), ATTN_INVALID_KERNEL,
-               "source: expected elements of f16 or bf16 on the device cuda, got f32 in query");
-  EXPECT(!ptx && !plan && *attn_last_hint());
+               "source:2:14: 'attn.attention' op expected head dimensions in multiples of 8");
+  EXPECT(!ptx && !plan);
+  /* Elements of f32 are split by kernels before the attention. */
+  EXPECT(attn_emit(wide, options, &ptx, &plan) == ATTN_OK);
+  EXPECT(ptx && strstr(ptx, "_parts") && plan && strstr(plan, "_parts"));
+  attn_string_free(ptx);
+  attn_string_free(plan);
   EXPECT_ERROR(attn_emit(half, options, NULL, &plan), ATTN_INVALID_ARGUMENT, "ptx: ");
   EXPECT(attn_explain(half, options, "thread", &text) == ATTN_OK);
   EXPECT(text && strstr(text, "// floors") && strstr(text, "llvm.func"));

@@ -44,6 +44,8 @@ MULTIPROCESSORS = 2
 MEMORY_RATE = 4800
 # Of bf16, beside the root mean square; four times what is seen, for inputs are fresh.
 BOUND = 4e-2
+# The same of f32, whose products are of three parts of bf16. The definition is in f32 too.
+F32_BOUND = 2e-5
 STAYS = "stay=true recompute=true"
 # In front of what attn-to-online takes: the function returns gradients too.
 GRADIENTS = "gradients "
@@ -54,6 +56,8 @@ PAGED = re.compile(r"page=(\d+)(?: order=(\w+))? ?")
 # Query, keys and values are rows of sequences, of which the first has M rows and N keys. Before GRADIENTS: the function is that of
 # the gradients, and takes output and lse.
 RAGGED = "ragged "
+# Before GRADIENTS: elements are f32.
+WIDE = "f32 "
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 64, "way=short", (1, 2, 1, 129, 130)),
@@ -104,6 +108,8 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("sum", 128, "", (2, 1, 1, 70, 150)),
     ("two", 64, "", (2, 1, 1, 70, 150)),
     ("two", 64, "splits=2", (2, 1, 1, 70, 150)),
+    ("causal", 64, WIDE, (1, 2, 1, 70, 150)),
+    ("causal", 64, WIDE + GRADIENTS, (1, 2, 1, 70, 100)),
     ("padding", 64, GRADIENTS, (1, 2, 1, 70, 150)),
     ("padding", 128, f"{GRADIENTS}splits=2", (1, 1, 1, 66, 200)),
 ]
@@ -127,6 +133,12 @@ SAMPLED: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("causal", 64, RAGGED + GRADIENTS, (3, 2, 2, 140, 130)),
     ("causal", 128, RAGGED + GRADIENTS, (3, 2, 1, 100, 100)),
     ("full", 256, RAGGED + GRADIENTS, (3, 1, 1, 40, 70)),
+    ("softcap", 128, WIDE, (1, 2, 1, 130, 70)),
+    ("full", 256, WIDE, (1, 1, 1, 70, 40)),
+    ("causal", 64, f"{WIDE}splits=2", (1, 2, 1, 70, 200)),
+    ("full", 128, f"{WIDE}pack=2", (1, 2, 1, 1, 100)),
+    ("full", 128, WIDE + GRADIENTS, (1, 2, 2, 40, 70)),
+    ("padding", 64, WIDE + GRADIENTS, (1, 1, 1, 70, 100)),
 ]
 NUM_SAMPLED = 8
 
@@ -199,8 +211,12 @@ def get_order(schedule: str) -> str:
     return (found.group(2) if found else None) or "NHD"
 
 
+def is_wide(schedule: str) -> bool:
+    return schedule.startswith(WIDE)
+
+
 def has_gradients(schedule: str) -> bool:
-    return schedule.startswith(GRADIENTS) or schedule.startswith(RAGGED + GRADIENTS)
+    return schedule.startswith((GRADIENTS, RAGGED + GRADIENTS, WIDE + GRADIENTS))
 
 
 def make_name(mask: str, d: int, schedule: str) -> str:
@@ -312,7 +328,8 @@ def make_source(mask: str, d: int) -> str:
 def emit(bin_: Path, target: str, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel")
-        passes = revisions.list_passes(path, PAGED.sub("", schedule.replace(GRADIENTS, "").replace(RAGGED, "")), target)
+        words = schedule.replace(GRADIENTS, "").replace(RAGGED, "").replace(WIDE, "")
+        passes = revisions.list_passes(path, PAGED.sub("", words), target)
         appends = has_gradients(schedule) and not is_ragged(schedule)
         if is_ragged(schedule) and has_gradients(schedule):
             source = make_sequence_gradients(mask, d)
@@ -321,6 +338,8 @@ def emit(bin_: Path, target: str, mask: str, d: int, schedule: str) -> Tuple[str
             source = put_in_sequences(source, d) if is_ragged(schedule) else source
         if page := get_page(schedule):
             source = put_in_pages(source, d, page)
+        if is_wide(schedule):
+            source = source.replace("xbf16>", "xf32>")
         command = [str(bin_ / "attn-opt"), "-", *(["--attn-append-gradients"] if appends else []), *passes]
         subprocess.run(command, input=source, text=True, check=True)
         return Path(f"{path}.ptx").read_text(), json.loads(Path(f"{path}.json").read_text())
@@ -383,8 +402,8 @@ def add_scratch(plan: Dict[str, Any], tensors: List[np.ndarray]) -> None:
         shape = [count_blocks([factor], tensors) for factor in scratch["shape"]]
         if scratch["argument"] != len(tensors):
             raise NotImplementedError(f"scratch as argument {scratch['argument']} of {len(tensors)}")
-        is_float = scratch["element_type"] == "f32"
-        tensors.append(np.full(shape, np.nan, np.float32) if is_float else np.full(shape, -(2**31), np.int32))
+        unknown = {"f32": np.float32(np.nan), "bf16": np.uint16(0x7FFF)}.get(scratch["element_type"], np.int32(-(2**31)))
+        tensors.append(np.full(shape, unknown))
 
 
 def run_kernel(text: str, plan: Dict[str, Any], tensors: List[np.ndarray], seed: int) -> None:
@@ -415,10 +434,14 @@ def make_captured(mask: str, rng: np.random.Generator, batches: int, heads: int,
     return [INT64 if "i64" in MASKS[mask][0] else INT32] if mask in MASKS else []
 
 
+def widen(x: np.ndarray) -> np.ndarray:
+    return from_bf16(x) if x.dtype == np.uint16 else x
+
+
 def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, captured: List[np.ndarray]) -> np.ndarray:
     """What is not full attention and has no mask of its own is causal from the last row and key, as its positions are."""
     m, n = q.shape[2], k.shape[2]
-    numbers = [from_bf16(x) if x.dtype == np.uint16 else x for x in captured]
+    numbers = [widen(x) for x in captured]
     scores = {
         "softcap": lambda s, b, h, i, j: 30 * math.tanh(s / 30),
         "alibi": lambda s, b, h, i, j: s - numbers[0][h] * (i + n - m - j),
@@ -432,7 +455,7 @@ def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, capt
     masks = {"document": same, "sorted": same, "limit": far, "sum": far, "two": near, "length": below, "window": window,
              "constant": lambda b, h, i, j: j <= i, "product": lambda b, h, i, j: (i * 100000007 + j) % 7 != 0}
     causal = None if mask in ("full", "sink", *MASKS) else "bottom_right"
-    tensors = map(from_bf16, (q, k, v))
+    tensors = map(widen, (q, k, v))
     return reference.attention(*tensors, causal=causal, score=scores.get(mask), mask=masks.get(mask),
                                sink=numbers[0] if mask == "sink" else None)[0]
 
@@ -444,7 +467,7 @@ def drop(text: str, prefix: str) -> str:
 
 def compute_gradients(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, d_output: np.ndarray) -> List[np.ndarray]:
     """The output and what is returned for q, k and v, of full and causal attention, and of padding."""
-    q, k, v, d_output = (from_bf16(x).astype(np.float64) for x in (q, k, v, d_output))
+    q, k, v, d_output = (widen(x).astype(np.float64) for x in (q, k, v, d_output))
     (b, h, m, d), (_, hkv, n, _) = q.shape, k.shape
     k, v = (x.repeat(h // hkv, axis=1) for x in (k, v))
     keep = np.tri(m, n, n - m, dtype=bool) if mask == "causal" else np.ones((m, n), bool)
@@ -563,8 +586,9 @@ def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: 
         make = make_sequences_to_differentiate if has_gradients(schedule) else make_sequences
         return make(mask, shape, d, rng)
     b, h, hkv, m, n = shape
-    make = lambda heads, length: to_bf16(rng.standard_normal((b, heads, length, d)).astype(np.float32))
-    unknown = lambda tensor: np.full(tensor.shape, 0x7FFF, np.uint16)
+    draw = lambda heads, length: rng.standard_normal((b, heads, length, d)).astype(np.float32)
+    make = draw if is_wide(schedule) else lambda heads, length: to_bf16(draw(heads, length))
+    unknown = lambda tensor: np.full(tensor.shape, np.float32(np.nan) if is_wide(schedule) else np.uint16(0x7FFF))
     q, k, v = make(h, m), make(hkv, n), make(hkv, n)
     if has_gradients(schedule):
         inputs = [q, k, v, make(h, m)]
@@ -581,7 +605,7 @@ def get_error(got: np.ndarray, exact: np.ndarray) -> float:
     stays = np.isnan(exact)
     if np.any(got[stays] != 0x7FFF):
         return math.inf
-    got = from_bf16(got) if got.dtype == np.uint16 else got
+    got = widen(got)
     got, exact = got[~stays], exact[~stays]
     error = np.abs(got - exact) / np.maximum(np.abs(exact), np.sqrt(np.mean(exact**2)))
     return float(np.nan_to_num(error, nan=math.inf).max())
@@ -603,7 +627,7 @@ def check(o: argparse.Namespace, mask: str, d: int, schedule: str, shape: Tuple[
         return False
     worst = max(map(get_error, outputs, exact))
     # Gradients round scores a second time.
-    is_right = worst <= BOUND * (2 if has_gradients(schedule) else 1)
+    is_right = worst <= (F32_BOUND if is_wide(schedule) else BOUND) * (2 if has_gradients(schedule) else 1)
     print(f"{line} {worst:.1e} {time.perf_counter() - began:5.1f} s{'' if is_right else '  WRONG'}", flush=True)
     return is_right
 

@@ -114,9 +114,7 @@ TEST(ScheduleRule, TilesLieInCells) {
 TEST(ScheduleRule, EveryChoiceForDecodingIsAccepted) {
   forEachProblem([](const GPUProblem &problem) {
     for (bool isGiven : {false, true}) {
-      Schedule sizes =
-          chooseForDecoding(getHopper(), problem, /*elementBytes=*/2, /*blockN=*/0, isGiven)
-              .schedule;
+      Schedule sizes = chooseForDecoding(getHopper(), problem, /*blockN=*/0, isGiven).schedule;
       GPUBlock block = makeBlock(problem, sizes);
       ASSERT_EQ(sizes.blockM, 64);
       ASSERT_EQ(refuseBlock(getHopper(), block), "") << problem.headDim << " " << problem.valueDim;
@@ -137,7 +135,7 @@ TEST(ScheduleRule, FunctionsAndFactorsLeaveFewKeysForDecoding) {
     GPUProblem problem{columns, columns};
     problem.work = work;
     problem.hasFactors = hasFactors;
-    return chooseForDecoding(getHopper(), problem, 2, 0, false).schedule.blockN;
+    return chooseForDecoding(getHopper(), problem, 0, false).schedule.blockN;
   };
   EXPECT_EQ(choose(64, {}), 96);
   EXPECT_EQ(choose(128, {}), 80);
@@ -148,8 +146,8 @@ TEST(ScheduleRule, FunctionsAndFactorsLeaveFewKeysForDecoding) {
   EXPECT_EQ(choose(256, {true, false, 14}), 32);
   EXPECT_EQ(choose(128, {}, /*hasFactors=*/true), 32);
   // What is asked for holds.
-  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 48, true).schedule.blockN, 48);
-  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 0, true).schedule.blockN, 128);
+  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 48, true).schedule.blockN, 48);
+  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 0, true).schedule.blockN, 128);
 }
 
 TEST(ScheduleRule, BlocksStayBesideBiasesThatShareRegisters) {

@@ -52,13 +52,12 @@ static LogicalResult verifyResult(ClearUnreadOp op) {
 
 LogicalResult ClearUnreadOp::verify() {
   auto shared = dyn_cast<SharedType>(getValues().getType());
-  // clear_unread_c4: it is said by a lhs or marks, or from which row, which is a row of 16 bits
+  // clear_unread_c4: it is said by a lhs or marks, or from which row; rows of a place have 16 bits
   if (bool(getBy()) == bool(getFrom()))
     return emitOpError("expected what is read, or a first row to clear, got ")
            << (getBy() ? "both" : "neither");
   if (getFrom()) {
-    Type element = shared ? shared.getElementType() : getElementTypeOrSelf(getValues().getType());
-    if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() != 16)
+    if (shared && shared.getElementBytes() != 2)
       return emitOpError("expected rows of 16-bit elements from a first row on, got ")
              << getValues().getType();
     return verifyResult(*this);

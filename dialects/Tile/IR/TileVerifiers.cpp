@@ -327,11 +327,15 @@ template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorT
       result.getDimSize(1) != kn[1])
     return op.emitOpError("expected M x K times K x N to give M x N, got ")
            << mk[0] << "x" << mk[1] << " times " << kn[0] << "x" << kn[1] << " and " << result;
-  // mma_c3: operands have one float type of 8 or 16 bits, the result is f32
+  // mma_c3: operands have one float type of 8 or 16 bits, or are tiles of f32 without layouts; the
+  // result is f32
   Type element = getOperandElement(lhs);
+  bool isWide = element.isF32() && isa<RankedTensorType>(lhs) && isa<RankedTensorType>(rhs) &&
+                !result.getEncoding();
   if (element != getOperandElement(rhs) || !isa<FloatType>(element) ||
-      !llvm::is_contained({8u, 16u}, element.getIntOrFloatBitWidth()))
-    return op.emitOpError("expected one float type of 8 or 16 bits for both operands, got ")
+      !(isWide || llvm::is_contained({8u, 16u}, element.getIntOrFloatBitWidth())))
+    return op.emitOpError("expected one float type of 8 or 16 bits (or f32 without layouts) for "
+                          "both operands, got ")
            << element << " and " << getOperandElement(rhs);
   if (!result.getElementType().isF32())
     return op.emitOpError("expected an f32 result, got ") << result;

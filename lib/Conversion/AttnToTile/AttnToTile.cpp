@@ -182,14 +182,14 @@ static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule
   if (ShapedType::isDynamic(d) || ShapedType::isDynamic(dv))
     return step->emitOpError("expected static D and Dv, got ") << keyType << " and " << valueType;
   const Machine &machine = plan::getMachine(step);
-  Type element = keyType.getElementType();
+  auto [bytes, parts] = getFactors(keyType.getElementTypeBitWidth());
   if (isa<OnlineAttentionOp>(step)) {
-    GPUBlock block{d, dv, element.getIntOrFloatBitWidth() / 8, schedule.getWords()};
+    GPUBlock block{d, dv, bytes, schedule.getWords(), parts};
     std::string why = refuseBlock(machine, block);
     return why.empty() ? success() : step->emitOpError(why);
   }
-  GradBlock block{d, dv, element.getIntOrFloatBitWidth() / 8, step.getRunningPosition() == 2, 0,
-                  0, 0};
+  GradBlock block{d, dv, bytes, step.getRunningPosition() == 2, 0, 0, 0};
+  block.parts = parts;
   if (block.rowsRun)
     std::tie(block.sumsKeys, block.sumsValues) = getSums(step);
   std::string why = refuseGradBlock(machine, withSchedule(machine, block, schedule.getWords()));

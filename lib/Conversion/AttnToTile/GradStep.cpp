@@ -26,6 +26,7 @@
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
 #include "lib/Conversion/AttnToTile/Regions.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -65,6 +66,11 @@ public:
 
   /// Of the element type of the inputs.
   Value narrow(Value tile) { return b.narrow(tile, element); }
+  /// The opposite.
+  Value widen(Value tile) {
+    auto type = cast<RankedTensorType>(tile.getType()).clone(b.getF32Type());
+    return tile.getType() == type ? tile : arith::ExtFOp::create(b, type, tile).getResult();
+  }
   Value multiply(Value weights, Value matrix, Value sum) {
     return tile::MmaOp::create(b, cast<RankedTensorType>(sum.getType()), weights, matrix, sum,
                                /*transposeLhs=*/false, /*transposeRhs=*/false);
@@ -201,8 +207,8 @@ template <typename OpT> Value GradStep<OpT>::loadNegLse2() {
 
 template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
   element = cast<ShapedType>(op.getQuery().getType()).getElementType();
-  if (!element.isF16() && !element.isBF16())
-    return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
+  if (!element.isF16() && !element.isBF16() && !element.isF32())
+    return op.emitOpError("expected f16, bf16 or f32 elements on this target, got ") << element;
   for (Value matrix : {op.getQuery(), op.getKey(), op.getValue(), op.getDOutput()}) {
     auto type = cast<ShapedType>(matrix.getType());
     if (type.getElementType() != element)
@@ -220,7 +226,8 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
   if (runningMatrix.getType().getDimSize(0) > running)
     return op.emitOpError("expected at most the ")
            << running << " rows of a tile, got " << runningMatrix.getType();
-  int64_t step = plan::getMachine(op).product.sumBytes * 8 / element.getIntOrFloatBitWidth();
+  int64_t step =
+      plan::getMachine(op).product.sumBytes / getFactors(element.getIntOrFloatBitWidth()).bytes;
   startsWithRows = rowsRun && op.getQuery().getType().getDimSize(1) % step == 0 &&
                    op.getValue().getType().getDimSize(1) % step == 0 && !getFactor(op.getScore());
   for (OpFoldResult position : op.getMixedOrigin())
@@ -307,7 +314,7 @@ template <typename OpT> Value GradStep<OpT>::emitExponent(Value t, Value factor)
   Value factors = b.splat(factor, shape.getShape());
   // Products of 16 bits are seldom so large that their rows need neg_low2, and then the forward
   // pass, which multiplies and subtracts in one instruction, rounds otherwise.
-  if (!op.getNegLow2() || op.getScore().empty())
+  if (!op.getNegLow2() || (op.getScore().empty() && !element.isF32()))
     return math::FmaOp::create(b, t, factors, negLse2);
   Value negLow2 = loadPerRow(op.getNegLow2());
   if (!negLow2)
@@ -354,7 +361,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   // many. One role hands P to another as products take it.
   if (block.dividesSums ||
       (block.querySum && !(block.querySum->isTransposed && hasOneKind() && !mayDrop())))
-    elements.p = arith::ExtFOp::create(b, shape, narrow(elements.p));
+    elements.p = widen(narrow(elements.p));
   // A kept element may have a weight of 0 and an infinite score.
   isKept = keep;
   if (mayDrop())
@@ -476,7 +483,7 @@ template <typename OpT> Value GradStep<OpT>::loadFactorKeys(int64_t columns) {
   Value tile = b.load(slice, keys);
   if (!mayDrop())
     return tile;
-  Value wide = arith::ExtFOp::create(b, RankedTensorType::get(keys, b.getF32Type()), tile);
+  Value wide = widen(tile);
   Value infinity = b.constant(std::numeric_limits<double>::infinity(), keys);
   Value isFinite =
       arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, wide), infinity);

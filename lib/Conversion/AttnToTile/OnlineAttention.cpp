@@ -24,7 +24,10 @@ std::optional<double> attn::findFoldedScale(scf::ForallOp grid) {
   bool isFoldable = true;
   grid.walk([&](OnlineAttentionOp step) {
     FloatAttr constant;
-    isFoldable &= step.getScore().empty() && matchPattern(step.getScale(), m_Constant(&constant));
+    // The backward pass rounds scores of f32 as the forward pass does.
+    isFoldable &= step.getScore().empty() &&
+                  !cast<ShapedType>(step.getQuery().getType()).getElementType().isF32() &&
+                  matchPattern(step.getScale(), m_Constant(&constant));
     if (!isFoldable)
       return;
     double value = constant.getValueAsDouble();
@@ -132,8 +135,8 @@ static LogicalResult checkStep(OnlineAttentionOp op, int64_t rows, int64_t keys,
                                ArrayRef<Value> state) {
   ShapedType q = op.getQuery().getType(), k = op.getKey().getType(), v = op.getValue().getType();
   Type element = q.getElementType();
-  if (!element.isF16() && !element.isBF16())
-    return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
+  if (!element.isF16() && !element.isBF16() && !element.isF32())
+    return op.emitOpError("expected f16, bf16 or f32 elements on this target, got ") << element;
   if (k.getElementType() != element || v.getElementType() != element)
     return op.emitOpError("expected query, key and value of one element type, got ")
            << element << ", " << k.getElementType() << " and " << v.getElementType();
@@ -402,7 +405,7 @@ LogicalResult StepRecipe::emitSums() {
   Value factors = emitFactors(p);
   if (!factors)
     return failure();
-  Value weights = arith::TruncFOp::create(b, scores.clone(element), factors);
+  Value weights = b.narrow(factors, element);
   Value acc = state[0];
   if (!isZero(acc)) {
     acc = arith::MulFOp::create(b, acc, b.rowsToTile(factor, dv));

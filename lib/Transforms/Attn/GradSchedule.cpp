@@ -23,10 +23,9 @@ using namespace attn;
 
 /// The block of a pass, but for the numbers of its schedule.
 static GradBlock describe(ScoredOpInterface op) {
-  // Wider elements have no products, which room 4 says.
-  int64_t bits = op.getQuery().getType().getElementTypeBitWidth();
-  GradBlock block{
-      op.getHeadDim(), op.getValueDim(), std::min<int64_t>(bits / 8, 2), false, 0, 0, 0};
+  auto [bytes, parts] = getFactors(op.getQuery().getType().getElementTypeBitWidth());
+  GradBlock block{op.getHeadDim(), op.getValueDim(), bytes, false, 0, 0, 0};
+  block.parts = parts;
   if (auto pass = dyn_cast<AttentionGradKeyValueOp>(op.getOperation())) {
     block.rowsRun = true;
     block.sumsKeys = bool(pass.getDKey());

@@ -59,6 +59,7 @@ GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
   problem.cell = findCell(attention.getMask());
   mlir::OwningOpRef<mlir::Operation *> copy =
       problem.cell ? copyInCell(scored, *problem.cell) : nullptr;
+  problem.factors = getFactors(attention.getQuery().getType().getElementTypeBitWidth());
   if (copy)
     problem.workInCell = measureRegions(copy.get());
   else
@@ -140,12 +141,18 @@ static bool doListsPay(const GPUProblem &problem) {
   return problem.hidesFullTiles && problem.splits == 1;
 }
 
+/// A block of the problem.
+static GPUBlock describe(const GPUProblem &problem, const Schedule &schedule = {}) {
+  return {problem.headDim, problem.valueDim, problem.factors.bytes, schedule,
+          problem.factors.parts};
+}
+
 /// The widest block of a machine that nobody has measured: two consumers, or one, and as many keys
 /// as registers and shared memory have room for, up to the rows of two.
 static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   int64_t rows = machine.getWarpgroupRows(), most = llvm::alignTo(2 * rows, step);
-  GPUBlock block{problem.headDim, problem.valueDim, /*elementBytes=*/2, {}};
+  GPUBlock block = describe(problem);
   Schedule &schedule = block.schedule;
   for (int64_t stages : {2, 1})
     for (int64_t consumers : {2, 1})
@@ -164,8 +171,10 @@ static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
 static int64_t countWarpRegisters(const GPUProblem &problem, const Schedule &schedule,
                                   int64_t steps) {
   constexpr int64_t kAddresses = 24, kFragments = 8, kRowNumbers = 8;
-  return steps * (problem.valueDim / 2 + schedule.blockN / 2 + kRowNumbers + 4) + kFragments +
-         kAddresses + std::min<int64_t>(2 * problem.work.weight, 48);
+  // The parts of weights are as many registers as they, and half.
+  int64_t parts = problem.factors.parts > 1 ? schedule.blockN * 3 / 4 : 0;
+  return steps * (problem.valueDim / 2 + schedule.blockN / 2 + parts + kRowNumbers + 4) +
+         kFragments + kAddresses + std::min<int64_t>(2 * problem.work.weight, 48);
 }
 
 /// A machine whose warps multiply: as many rows a warp as registers allow, since warps read keys
@@ -173,7 +182,7 @@ static int64_t countWarpRegisters(const GPUProblem &problem, const Schedule &sch
 /// multiplies while the other waits.
 static Choice chooseForWarps(const Machine &machine, const GPUProblem &problem) {
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
-  GPUBlock block{problem.headDim, problem.valueDim, /*elementBytes=*/2, {}};
+  GPUBlock block = describe(problem);
   Schedule &schedule = block.schedule;
   for (int64_t resident : {2, 1})
     for (int64_t steps = machine.product.steps; steps > 0; --steps)
@@ -212,7 +221,7 @@ static bool fitToCell(const Machine &machine, Cell cell, int64_t step, Schedule 
 static void addResident(const Machine &machine, const GPUProblem &problem, Schedule &schedule) {
   if (isWide(problem) || problem.hasFactors || problem.workInCell.isLong)
     return;
-  GPUBlock block{problem.headDim, problem.valueDim, /*elementBytes=*/2, schedule};
+  GPUBlock block = describe(problem, schedule);
   block.schedule.resident = 2;
   block.schedule.hold = false;
   block.schedule.keep = 0;
@@ -230,7 +239,8 @@ static void addResident(const Machine &machine, const GPUProblem &problem, Sched
 /// of masks even where nothing is left, since the keys of others are no power of two. Rows of one
 /// consumer are few, but the mask by element is more than that costs.
 static std::optional<Choice> chooseInCells(const Machine &machine, const GPUProblem &problem) {
-  if (!problem.cell || problem.splits > 1 || getPolicy(machine).rows.empty())
+  if (!problem.cell || problem.splits > 1 || getPolicy(machine).rows.empty() ||
+      problem.factors.parts > 1)
     return std::nullopt;
   GPUProblem left = problem;
   left.cell.reset();
@@ -255,7 +265,8 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   llvm::ArrayRef<Row> rows = getPolicy(machine).rows;
   if (!machine.hasRoles())
     return chooseForWarps(machine, problem);
-  if (rows.empty())
+  // Nobody has measured elements of several factors.
+  if (rows.empty() || problem.factors.parts > 1)
     return chooseWidest(machine, problem);
   unsigned traits = getTraits(problem);
   const Row *row =
@@ -291,7 +302,7 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
 std::optional<LengthChoice> attn::chooseForLength(const Machine &machine,
                                                   const GPUProblem &problem) {
   // Blocks of short calls have no registers for the bounds of sequences where heads are wide.
-  if (problem.isRagged && isWide(problem))
+  if ((problem.isRagged && isWide(problem)) || problem.factors.parts > 1)
     return std::nullopt;
   unsigned traits = getTraits(problem);
   llvm::ArrayRef<LengthRow> rows = getPolicy(machine).lengthRows;
@@ -313,7 +324,7 @@ static std::optional<Choice> chooseForFew(llvm::ArrayRef<Row> rows, const Machin
   unsigned traits = getTraits(problem);
   const Row *row =
       llvm::find_if(rows, [&](const Row &each) { return holds(each, problem, traits); });
-  if (row == rows.end())
+  if (row == rows.end() || problem.factors.parts > 1)
     return std::nullopt;
   Choice choice = adapt(*row, machine, problem);
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
@@ -363,23 +374,20 @@ static int64_t getDecodingKeys(const GPUProblem &problem, int64_t resident) {
   return columns <= 64 ? 128 : 64;
 }
 
-Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem,
-                               int64_t elementBytes, int64_t blockN, bool isGiven) {
+Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem, int64_t blockN,
+                               bool isGiven) {
   // Eight stages are more than memory needs in flight.
   const int64_t kMostStages = std::min<int64_t>(8, machine.stages);
-  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim, elementBytes);
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim, problem.factors.bytes);
   int64_t resident = countDecodingBlocks(problem, isGiven);
   if (!blockN)
     blockN = fitToPages(
         machine, problem,
         std::max<int64_t>(step, llvm::alignDown(getDecodingKeys(problem, resident), step)), step);
-  GPUBlock block{problem.headDim,
-                 problem.valueDim,
-                 elementBytes,
-                 {.blockM = machine.getWarpgroupRows(),
-                  .blockN = blockN,
-                  .stages = kMostStages,
-                  .resident = resident}};
+  GPUBlock block = describe(problem, {.blockM = machine.getWarpgroupRows(),
+                                      .blockN = blockN,
+                                      .stages = kMostStages,
+                                      .resident = resident});
   // Tiles of pages clear what a mask leaves at their ends, by marks that have a place of their own.
   constexpr int64_t kPlace = 1024;
   // Those of sequences do so without one too.

@@ -10,7 +10,7 @@
 
 #include "lib/Analysis/MaskTiles/Cells.h"
 #include "lib/Machine/Machine.h"
-#include "lib/Schedule/Schedule.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Attn/RegionWork.h"
 #include "llvm/ADT/SmallVector.h"
 #include <limits>
@@ -45,6 +45,8 @@ struct GPUProblem {
   /// and the work of what is left of the mask in tiles of a cell.
   std::optional<Cell> cell = {}; // NOLINT(readability-redundant-member-init)
   RegionWork workInCell = {};
+  /// How products take an element.
+  Factors factors = {};
 };
 
 /// What the rule for a GPU asks of this attention, whose keys are split into so many parts.
@@ -58,8 +60,8 @@ Choice chooseGradForCPU(int64_t lanes);
 /// Sizes for a GPU where the rows of a key head's query heads fill no more than one tile: keys and
 /// values pass through a deep ring once, of one block on a multiprocessor or, where no size is
 /// given and registers do, of two. `blockN` of 0 is chosen too.
-Choice chooseForDecoding(const Machine &machine, const GPUProblem &problem, int64_t elementBytes,
-                         int64_t blockN, bool isGiven);
+Choice chooseForDecoding(const Machine &machine, const GPUProblem &problem, int64_t blockN,
+                         bool isGiven);
 
 /// Sizes for a GPU; block_n is a positive multiple of getKeyStep.
 Choice chooseForCUDA(const Machine &machine, const GPUProblem &problem);

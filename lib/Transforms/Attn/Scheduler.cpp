@@ -42,8 +42,7 @@ Choice Scheduler::choose(Operation *op) const {
     return fitToCells(op, chooseForCPU(lanes, bf16Dot && element.isBF16()));
   GPUProblem problem = getGPUProblem(attention, countSplits());
   if (isPacked(attention))
-    return chooseForDecoding(*machine, problem, element.getIntOrFloatBitWidth() / 8,
-                             said.get(&Schedule::blockN).value_or(0),
+    return chooseForDecoding(*machine, problem, said.get(&Schedule::blockN).value_or(0),
                              said.has(&Schedule::blockN) || said.has(&Schedule::stages));
   return chooseForCUDA(*machine, problem);
 }

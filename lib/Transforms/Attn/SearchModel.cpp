@@ -23,13 +23,21 @@ static constexpr int64_t kMaskOfWideTiles = 20, kWideColumns = 192;
 /// How much more than the fewest bytes a block may move.
 static constexpr double kMargin = 1.25;
 
-/// Of a thread: scores and the accumulator in f32, weights in 16 bits, and what regions keep.
+/// Of a thread: scores and the accumulator in f32, weights, and what regions keep.
 static int64_t countRegisters(const Machine &machine, const GPUProblem &problem,
                               const GPUBlock &block) {
   auto perThread = [&](int64_t columns) { return machine.getTileRegisters(columns); };
   bool isWide = std::max(block.headDim, block.valueDim) >= kWideColumns;
-  int64_t others = kOtherRegisters + (problem.isMasked && isWide ? kMaskOfWideTiles : 0);
-  return perThread(block.schedule.blockN) * 3 / 2 + perThread(block.valueDim) +
+  bool isSplit = block.parts > 1;
+  int64_t others = kOtherRegisters;
+  if (problem.isMasked && (isWide || isSplit))
+    others += kMaskOfWideTiles;
+  // Functions that a GPU has no instructions for leave no room for parts beside them.
+  if (isSplit && problem.work.isLong)
+    others += kOtherRegisters + kMaskOfWideTiles;
+  // Weights in 16 bits, or their parts, with what is not split yet.
+  int64_t weights = (isSplit ? block.parts + 1 : 1) * perThread(block.schedule.blockN) / 2;
+  return perThread(block.schedule.blockN) + weights + perThread(block.valueDim) +
          problem.work.weight + others;
 }
 
@@ -45,7 +53,7 @@ bool attn::fitsRegisters(const Machine &machine, const GPUProblem &problem, cons
 /// Bytes of keys and values that blocks read for each key of a head.
 static int64_t countBytes(const GPUBlock &block, int64_t rows) {
   return llvm::divideCeil(rows, block.schedule.blockM) * (block.headDim + block.valueDim) *
-         block.elementBytes;
+         block.elementBytes * block.parts;
 }
 
 /// The fewest bytes of blocks with any rows, and with the keys of one step.
@@ -69,8 +77,10 @@ static int64_t countFewestBytes(const Machine &machine, const GPUProblem &proble
 static bool waitsForMemory(const Machine &machine, const GPUBlock &block) {
   const Costs &costs = machine.costs;
   double columns = double(block.headDim + block.valueDim), rows = double(block.schedule.blockM);
-  double bytes = columns * double(block.elementBytes) / rows / costs.memoryBytes;
-  return bytes > 2 * columns / costs.tensorFlops + 1 / costs.exps;
+  double bytes = columns * double(block.elementBytes * block.parts) / rows / costs.memoryBytes;
+  // Of three parts six products.
+  double flops = block.parts > 1 ? 12 * columns : 2 * columns;
+  return bytes > flops / costs.tensorFlops + 1 / costs.exps;
 }
 
 std::string attn::leaveOut(const Machine &machine, const GPUProblem &problem, const GPUBlock &block,

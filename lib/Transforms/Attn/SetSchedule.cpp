@@ -26,22 +26,17 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// Elements of more than 16 bits have no products on a GPU, which room 4 says.
-static bool hasProducts(ScoredOpInterface op) {
-  return op.getQuery().getType().getElementTypeBitWidth() <= 16;
-}
-
 /// The block of an attention.
 static GPUBlock getBlock(ScoredOpInterface op, ScheduleAttr schedule) {
-  return {op.getHeadDim(), op.getValueDim(), op.getQuery().getType().getElementTypeBitWidth() / 8,
-          schedule.getWords()};
+  auto [bytes, parts] = getFactors(op.getQuery().getType().getElementTypeBitWidth());
+  return {op.getHeadDim(), op.getValueDim(), bytes, schedule.getWords(), parts};
 }
 
 /// Why the op's schedule does not work on the machine, if it does not. Sums by rows take any block
 /// of rows.
 static LogicalResult checkBlock(Operation *op, const Machine &machine, ScheduleAttr schedule) {
   auto scored = dyn_cast<ScoredOpInterface>(op);
-  if (!scored || !hasProducts(scored))
+  if (!scored)
     return success();
   std::string why;
   if (isa<AttentionOp>(op))
@@ -85,8 +80,7 @@ struct SetSchedulePass
   /// Sizes that a search gives, of an attention.
   LogicalResult checkSearch(Operation *op, const Scheduler &scheduler, ScheduleAttr schedule) {
     auto attention = dyn_cast<AttentionOp>(op);
-    if (search == 0 || !attention || isPacked(op) || !scheduler.areSizesSaid() ||
-        !hasProducts(cast<ScoredOpInterface>(op)))
+    if (search == 0 || !attention || isPacked(op) || !scheduler.areSizesSaid())
       return success();
     GPUBlock block = getBlock(cast<ScoredOpInterface>(op), schedule);
     GPUProblem problem = getGPUProblem(attention, scheduler.countSplits());

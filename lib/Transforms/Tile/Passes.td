@@ -10,6 +10,36 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SplitProductsPass : Pass<"tile-split-products", "::mlir::ModuleOp"> {
+  let summary = "makes products of f32 from products of bf16";
+  let description = [{
+    A number of f32 is the sum of three of bf16, its parts: what rounds to it, what rounds to the
+    rest, and the rest of that. A product of f32 becomes six products of parts into one sum. The
+    other three are below the last bit of f32:
+
+    ```mlir
+    %s = tile.mma %q, %k : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    // becomes
+    %0 = tile.mma %q1, %k3 : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    %1 = tile.mma %q2, %k2, %0 : ...
+    %2 = tile.mma %q3, %k1, %1 : ...
+    %3 = tile.mma %q1, %k2, %2 : ...
+    %4 = tile.mma %q2, %k1, %3 : ...
+    %s = tile.mma %q1, %k1, %4 : ...
+    ```
+
+    A tile in registers is split where it is. An argument of the kernel is split once by a kernel
+    before, into three tensors of scratch that follow all arguments. Where rows of an argument are
+    packed or those of sequences, rows of its parts are too.
+
+    Requires: room 4 `tile`. Produces: room 4 `tile`, products of 8 or 16 bits. Fails when: a
+    product of f32 reads pages.
+  }];
+  let dependentDialects = ["::attn::plan::PlanDialect", "::attn::tile::TileDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 def FoldFactorsPass : Pass<"tile-fold-factors", "::mlir::ModuleOp"> {
   let summary = "folds factors of tiles into one another, and products into sums";
   let description = [{

@@ -247,8 +247,8 @@ struct Clearing {
 struct PromoteOperandsPass
     : KernelPass<attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass>, Room::Tile,
                  within(Room::Placed)> {
-  /// Rows from one on, before the first product that reads each place.
-  static LogicalResult removeClearing(ClearUnreadOp op, SmallVectorImpl<Clearing> &clearings) {
+  /// The products that read what is cleared, in order.
+  static FailureOr<SmallVector<MmaOp>> findProducts(ClearUnreadOp op) {
     SmallVector<MmaOp> products;
     for (OpOperand &use : op->getUses()) {
       auto product = dyn_cast<MmaOp>(use.getOwner());
@@ -258,8 +258,23 @@ struct PromoteOperandsPass
       products.push_back(product);
     }
     llvm::sort(products, [](MmaOp a, MmaOp b) { return a->isBeforeInBlock(b); });
-    for (MmaOp product : products) {
-      clearings.push_back({product, Value(), op.getFrom(), op.getCondition()});
+    return products;
+  }
+
+  /// Before the first product that reads each place.
+  static LogicalResult removeClearing(ClearUnreadOp op, SmallVectorImpl<Clearing> &clearings) {
+    FailureOr<SmallVector<MmaOp>> products = findProducts(op);
+    if (failed(products))
+      return failure();
+    auto isOfLhs = [&](MmaOp product) { return product.getLhs() == op.getBy(); };
+    auto isOfProduct = [&](Operation *user) {
+      auto product = dyn_cast<MmaOp>(user);
+      return product && isOfLhs(product);
+    };
+    if (op.getBy() && (products->empty() || !llvm::any_of(op.getBy().getUsers(), isOfProduct)))
+      return op.emitOpError("expected products of its values to follow, and one with its lhs");
+    for (MmaOp product : *products) {
+      clearings.push_back({product, op.getBy(), op.getFrom(), op.getCondition()});
       product.getRhsMutable().assign(op.getValues());
     }
     op.erase();
@@ -272,14 +287,9 @@ struct PromoteOperandsPass
     // Ops that clear by weights may read what others have cleared from a row on.
     SmallVector<ClearUnreadOp> byWeights, byRow;
     kernel.walk([&](ClearUnreadOp op) { (op.getBy() ? byWeights : byRow).push_back(op); });
-    for (ClearUnreadOp op : byWeights) {
-      MmaOp product = op->hasOneUse() ? dyn_cast<MmaOp>(*op->user_begin()) : MmaOp();
-      if (!product || product.getRhs() != op.getResult() || product.getLhs() != op.getBy())
-        return op.emitOpError("expected one product of its values with its lhs to follow");
-      clearings.push_back({product, op.getBy(), Value(), op.getCondition()});
-      product.getRhsMutable().assign(op.getValues());
-      op.erase();
-    }
+    for (ClearUnreadOp op : byWeights)
+      if (failed(removeClearing(op, clearings)))
+        return failure();
     SmallVector<Clearing> all;
     for (ClearUnreadOp op : byRow)
       if (failed(removeClearing(op, all)))
@@ -337,7 +347,8 @@ struct PromoteOperandsPass
     llvm::SmallDenseSet<std::pair<Value, Value>> cleared;
     for (Clearing &clearing : *clearings) {
       Value place = clearing.product.getRhs();
-      if (clearing.from && !cleared.insert({place, clearing.from}).second)
+      Value what = clearing.from ? clearing.from : clearing.weights;
+      if (!cleared.insert({place, what}).second)
         continue;
       OpBuilder builder(clearing.product);
       ClearUnreadOp::create(builder, clearing.product.getLoc(), Type(), place, clearing.weights,

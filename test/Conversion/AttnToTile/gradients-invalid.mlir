@@ -1,15 +1,5 @@
 // RUN: attn-opt %s --attn-to-online="target=cuda" --convert-attn-to-tile -split-input-file -verify-diagnostics
 
-!x = tensor<?x?x?x64xf32>
-!r = tensor<?x?x?xf32>
-func.func @elements(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r) -> !x {
-  // expected-error@below {{expected f16 or bf16 elements on this target, got 'f32'}}
-  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do : !x, !x, !x, !x, !r, !x -> d_query(!x)
-  return %g : !x
-}
-
-// -----
-
 // What comes back may be f32; a product has one type.
 !x = tensor<?x?x?x64xbf16>
 !w = tensor<?x?x?x64xf32>

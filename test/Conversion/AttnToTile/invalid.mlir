@@ -1,13 +1,5 @@
 // RUN: attn-opt %s --attn-to-online="target=cuda" --convert-attn-to-tile -split-input-file -verify-diagnostics
 
-func.func @elements(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
-  // expected-error@below {{expected f16 or bf16 elements on this target, got 'f32'}}
-  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32> -> tensor<?x?x?x64xf32>
-  return %o : tensor<?x?x?x64xf32>
-}
-
-// -----
-
 // expected-error@below {{expected an scf.forall mapped to blocks, got none}}
 func.func @no_grid(%q: tensor<4xf32>) -> tensor<4xf32> {
   return %q : tensor<4xf32>

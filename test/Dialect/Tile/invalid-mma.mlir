@@ -25,7 +25,7 @@ func.func @mma_c2(%a: tensor<64x32xbf16>, %b: tensor<64x32xbf16>) {
 // -----
 
 func.func @mma_c3(%a: tensor<64x32xbf16>, %b: tensor<32x64xf16>) {
-  // expected-error@+1 {{expected one float type of 8 or 16 bits for both operands, got 'bf16' and 'f16'}}
+  // expected-error@+1 {{expected one float type of 8 or 16 bits (or f32 without layouts) for both operands, got 'bf16' and 'f16'}}
   %c = tile.mma %a, %b : tensor<64x32xbf16>, tensor<32x64xf16> -> tensor<64x64xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @mma_c3(%a: tensor<64x32xbf16>, %b: tensor<32x64xf16>) {
 // -----
 
 func.func @mma_c3_bits(%a: tensor<64x32xf4E2M1FN>, %b: tensor<32x64xf4E2M1FN>) {
-  // expected-error@+1 {{expected one float type of 8 or 16 bits for both operands, got 'f4E2M1FN' and 'f4E2M1FN'}}
+  // expected-error@+1 {{expected one float type of 8 or 16 bits (or f32 without layouts) for both operands, got 'f4E2M1FN' and 'f4E2M1FN'}}
   %c = tile.mma %a, %b : tensor<64x32xf4E2M1FN>, tensor<32x64xf4E2M1FN> -> tensor<64x64xf32>
   return
 }

@@ -65,6 +65,7 @@ COMPARISONS: Dict[str, Callable[[Lanes, Lanes], Lanes]] = {
     "gt": np.greater, "ge": np.greater_equal, "neu": np.not_equal, "ltu": lambda x, y: ~(x >= y),
     "gtu": lambda x, y: ~(x <= y), "equ": lambda x, y: (x == y) | (x != x) | (y != y),
     "leu": lambda x, y: ~(x > y), "geu": lambda x, y: ~(x < y), "nan": lambda x, y: (x != x) | (y != y),
+    "num": lambda x, y: (x == x) & (y == y),
 }
 OPERATIONS: Dict[str, Callable[..., Lanes]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "mul.lo": np.multiply, "mul.hi": multiply_high,

@@ -6,7 +6,7 @@ func.func @other_lhs(%v: memref<?x64xbf16, strided<[?, 1]>>, %p: tensor<64x64xbf
   %c0 = arith.constant 0 : index
   %other = arith.addf %p, %p : tensor<64x64xbf16>
   %t = tile.load %v[%c0, %c0] : memref<?x64xbf16, strided<[?, 1]>> -> tensor<64x64xbf16>
-  // expected-error@+1 {{expected one product of its values with its lhs to follow}}
+  // expected-error@+1 {{expected products of its values to follow, and one with its lhs}}
   %w = tile.clear_unread %t by %other : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xbf16>
   %r = tile.mma %p, %w : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
   tile.store %r to %o[%c0, %c0] : tensor<64x64xf32>, memref<?x64xf32, strided<[?, 1]>>
