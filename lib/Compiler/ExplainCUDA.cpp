@@ -11,6 +11,7 @@
 #include "lib/Compiler/Assembled.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Rooms/Rooms.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -30,16 +31,18 @@ static void printFloors(raw_ostream &os, AttentionOp op) {
   if (!schedule)
     return;
   int64_t d = op.getHeadDim(), dv = op.getValueDim();
-  int64_t m = schedule->blockM, n = schedule->blockN, bytes = 2;
+  int64_t m = schedule->blockM, n = schedule->blockN;
+  Factors factors = getFactors(op.getQuery().getType().getElementTypeBitWidth());
+  int64_t bytes = factors.bytes * factors.parts, flops = 2 * (d + dv) * factors.countProducts();
   const Costs &costs = plan::getMachine(op).costs;
   os << formatv(
       "// work        {0} FLOPs and 1 exp for each pair of a row and a key; {1} bytes for "
       "each row, {2} for each key\n",
-      2 * (d + dv), bytes * (d + dv), bytes * (d + dv));
+      flops, bytes * (d + dv), bytes * (d + dv));
   os << formatv(
       "// floors      a tile of {0} x {1} on one SM: products {2} cycles, exponentials {3} "
       "cycles, {4} bytes of keys and values\n",
-      m, n, 2 * m * n * (d + dv) / int64_t(costs.tensorFlops), m * n / int64_t(costs.exps),
+      m, n, m * n * flops / int64_t(costs.tensorFlops), m * n / int64_t(costs.exps),
       bytes * n * (d + dv));
 }
 

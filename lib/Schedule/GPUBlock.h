@@ -23,6 +23,9 @@ namespace attn {
 /// (tile-split-products).
 struct Factors {
   int64_t bytes = 2, parts = 1;
+
+  /// Of two elements: those of three parts that are more than the last bit.
+  int64_t countProducts() const { return parts > 1 ? 6 : 1; }
 };
 
 /// Of an element of so many bits.

@@ -158,6 +158,16 @@ def test_explain_of_gradients():
             assert part in text
 
 
+def test_explain_float32_for_a_gpu():
+    """Elements of three parts, and six products of them; pages are refused."""
+    text = attn.explain("float32", 64, device="cuda", until="async")
+    assert "// work        1536 FLOPs and 1 exp" in text and "; 768 bytes for each row" in text
+    assert "attention_parts for sm_90a" in text and "// scratch     3 tensors" in text
+    assert "64x64xf32, #tile.place" not in text and "tile.mma_async" in text
+    text = attn.explain("float32", 64, device="cuda", until="ptx", options={"target": "sm_80"})
+    assert ".target sm_80" in text and "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16" in text
+
+
 def test_explain_for_a_gpu():
     # No GPU is needed up to PTX.
     text = attn.explain("bfloat16", 128, causal=True, device="cuda", until="async")

@@ -78,8 +78,8 @@ static bool waitsForMemory(const Machine &machine, const GPUBlock &block) {
   const Costs &costs = machine.costs;
   double columns = double(block.headDim + block.valueDim), rows = double(block.schedule.blockM);
   double bytes = columns * double(block.elementBytes * block.parts) / rows / costs.memoryBytes;
-  // Of three parts six products.
-  double flops = block.parts > 1 ? 12 * columns : 2 * columns;
+  Factors factors{.bytes = block.elementBytes, .parts = block.parts};
+  double flops = 2 * columns * double(factors.countProducts());
   return bytes > flops / costs.tensorFlops + 1 / costs.exps;
 }
 
