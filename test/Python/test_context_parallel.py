@@ -13,8 +13,11 @@ if not torch.distributed.is_available():
 
 import attn  # noqa: E402
 from attn import distributed  # noqa: E402
+from attn._functions_of_parts import Functions, make_mask  # noqa: E402
+from attn.distributed._call import Parts, read_parts  # noqa: E402
 from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
+from attn.distributed._sources import Dropout, find_source  # noqa: E402
 
 PROGRAM = """
 import sys
@@ -141,6 +144,25 @@ def test_steps_hide_transfers():
     assert read_plan(far.text).is_split(1, 64, 8)
     # Too few rows for kernels of one key head each.
     assert distributed.plan(8192, 64).count_steps(1, 64, 8) == 1
+
+
+def test_texts_of_repeated_calls():
+    """A call with dropout writes no text that a call before it has written."""
+    x = torch.randn(1, 2, 8, 16)
+
+    def find(p, seed):
+        whole = Functions(None, make_mask(None, "bottom_right", None, 0))
+        how = None, None, None
+        return find_source((x, x, x), whole, "gather", False, how, Dropout(p, torch.tensor([seed])))
+
+    first, again, other, none = find(0.3, 1), find(0.3, 2), find(0.4, 1), find(0.0, 1)
+    assert first.text is again.text and first.order == again.order
+    assert int(first.captures[-1]) == 1 and int(again.captures[-1]) == 2
+    assert first.text not in (other.text, none.text) and not none.captures
+    plan = distributed.plan(9, 2)
+    parts = [Parts("a", plan.text, first.order, (0, 0), (("causal", "True"),)) for _ in range(2)]
+    assert parts[0].write() is parts[1].write() and read_parts(parts[0].write()) == parts[0]
+    assert parts[0]._replace(first=(0, 1)).write() != parts[0].write()
 
 
 def test_own_intervals():

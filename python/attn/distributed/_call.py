@@ -57,7 +57,13 @@ class Parts(NamedTuple):
     facts: Tuple[Tuple[str, str], ...]
 
     def write(self) -> str:
-        return repr(tuple(self))
+        return _write_parts(self)
+
+
+@functools.lru_cache(maxsize=256)
+def _write_parts(parts: Parts) -> str:
+    """Once for calls that repeat: the plan in it is long, and Python hashes one string once."""
+    return repr(tuple(parts))
 
 
 @functools.lru_cache(maxsize=256)

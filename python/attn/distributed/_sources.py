@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, List, NamedTuple, Tuple
 
 import torch
@@ -10,12 +11,18 @@ from .. import _arrays, _watched
 from .._eager import find_plan
 from .._functions_of_parts import Functions
 from .._library import refuse
+from .._plan import Plan, remember
 from .._problem import check_dropout
 from .._seed import make_seed
 from .._source import Text, reads
 from .._written import write_given, write_source
 from ._call import Order, find_order, place_parts
 from ._dropout import add_dropout
+
+
+# What was written with dropout, by the plan of the same attention without it: hundreds of lines take longer to write
+# than a small call takes.
+_dropped: Any = weakref.WeakKeyDictionary()
 
 
 class PartSource(NamedTuple):
@@ -52,9 +59,18 @@ def find_source(
     captures = [_take(x, name) for x, name in zip(captures, names)]
     if not dropout.p:
         return PartSource(write_source(kernels), order, captures)
-    tables = list_tables(method, is_part)
-    found = write_parts(kernels.text, kernels.given, order, dropout.p, tables, kernels.options)
+    found = _find_dropped(kernels, order, dropout.p, list_tables(method, is_part))
     return PartSource(*found, [*captures, dropout.seed])
+
+
+def _find_dropped(kernels: Plan, order: Order, p: float, tables: Tuple[str, ...]) -> Tuple[str, Order]:
+    """The text and the order of this attention with dropout, written once."""
+    known, key = _dropped.setdefault(kernels, {}), (order, p, tables)
+    found = known.get(key)
+    if found is None:
+        found = write_parts(kernels.text, kernels.given, order, p, tables, kernels.options)
+        remember(known, key, found)
+    return found
 
 
 def make_dropout(p: Any, seed: Any, q: torch.Tensor) -> Dropout:
