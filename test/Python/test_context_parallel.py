@@ -15,6 +15,7 @@ import attn  # noqa: E402
 from attn import distributed  # noqa: E402
 from attn._functions_of_parts import Functions, make_mask  # noqa: E402
 from attn.distributed._call import Parts, read_parts  # noqa: E402
+from attn.distributed._exchange import Route, find_steps  # noqa: E402
 from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
 from attn.distributed._sources import Dropout, find_source  # noqa: E402
@@ -144,6 +145,18 @@ def test_steps_hide_transfers():
     assert read_plan(far.text).is_split(1, 64, 8)
     # Too few rows for kernels of one key head each.
     assert distributed.plan(8192, 64).count_steps(1, 64, 8) == 1
+
+
+@pytest.mark.parametrize("sharding", ["zigzag", "dealt"])
+def test_order_of_what_comes(sharding):
+    """One index sorts the keys that come from other ranks, and another one takes their gradients back."""
+    plan = distributed.plan(1000, 3, sharding=sharding)
+    for rank in range(3):
+        steps = find_steps(Route(plan.keys, plan.fetched), rank, torch.device("cpu"))
+        come = torch.cat([plan.positions(peer, "keys") for peer in range(3)])
+        assert torch.equal(come[steps.place], torch.arange(1000))
+        assert torch.equal(torch.arange(1000)[steps.back], come)
+        assert steps is find_steps(Route(plan.keys, plan.fetched), rank, torch.device("cpu"))
 
 
 def test_texts_of_repeated_calls():

@@ -22,12 +22,14 @@ class Route(NamedTuple):
 
 class _Steps(NamedTuple):
     """Of one rank: how many positions go to each rank and come from each, which of its own it sends, in the
-    order of receivers, and for each wanted position its place among those that come."""
+    order of receivers, for each wanted position its place among those that come, and for each that comes its
+    place among the wanted ones."""
 
     sent: List[int]
     received: List[int]
     send: torch.Tensor
     place: torch.Tensor
+    back: torch.Tensor
 
 
 def _find_places(intervals: Intervals, inside: Intervals) -> List[Interval]:
@@ -50,7 +52,10 @@ def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
     # Positions as they come, rank after rank; sorted, they are in the order of the whole.
     come = make_positions([x for mine in of for x in mine])
     place = torch.argsort(come, stable=True)
-    return _Steps(list(map(count, to)), list(map(count, of)), send.to(device), place.to(device))
+    back = torch.empty_like(place)
+    back[place] = torch.arange(len(back))
+    indices = (x.to(device) for x in (send, place, back))
+    return _Steps(list(map(count, to)), list(map(count, of)), *indices)
 
 
 class Pending(NamedTuple):
@@ -91,8 +96,7 @@ class Mover:
         steps = self.steps
 
         def pack() -> torch.Tensor:
-            back = find_back(steps)
-            return torch.cat([x.movedim(2, 0).index_select(0, back) for x in parts], -1)
+            return torch.cat([x.movedim(2, 0).index_select(0, steps.back) for x in parts], -1)
 
         def unpack(found: torch.Tensor) -> None:
             columns = [x.shape[3] for x in into]
@@ -143,13 +147,6 @@ def _find_stream(device: torch.device) -> Any:
     return torch.cuda.Stream(device)
 
 
-def find_back(steps: _Steps) -> torch.Tensor:
-    """For each position that came, its place among the wanted ones."""
-    back = torch.empty_like(steps.place)
-    back[steps.place] = torch.arange(len(back), device=back.device)
-    return back
-
-
 def _add_parts(parts: torch.Tensor, steps: _Steps, length: int) -> torch.Tensor:
     total = parts.new_zeros((length, *parts.shape[1:]), dtype=torch.float32)
     for index, part in zip(steps.send.split(steps.sent), parts.split(steps.sent)):
@@ -177,7 +174,7 @@ class _Exchange(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
         steps, dim = ctx.steps, ctx.dim
-        rows = gradient.movedim(dim, 0).index_select(0, find_back(steps)).contiguous()
+        rows = gradient.movedim(dim, 0).index_select(0, steps.back).contiguous()
         parts = _move(rows, steps.sent, steps.received, ctx.group)
         total = _add_parts(parts, steps, ctx.extent)
         return total.to(gradient.dtype).movedim(0, dim), None, None, None
