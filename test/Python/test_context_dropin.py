@@ -20,7 +20,7 @@ import torch, torch.distributed as dist
 import torch.nn.functional as F
 import torch.nn.attention.flex_attention as flex
 import attn
-from attn.integrations import torch as integration
+from attn.integrations import _context, torch as integration
 from distributed_cases import define
 
 torch.set_num_threads(1)
@@ -117,6 +117,18 @@ for change in (0, 0, 1):
         output = flex.flex_attention(*parts, block_mask=mask, enable_gqa=True)
     assert (output - wanted[:, :, where]).abs().max() < 2e-5, change
 ids.copy_(torch.arange(N) * 3 // N)
+
+
+# A second entry with the same arguments makes no plan, and one with another method takes none of the first.
+def find_context(method):
+    with integration.context_parallel(mesh, buffers=[torch.arange(N)], buffer_seq_dims=[0], method=method):
+        return _context.find()
+
+
+first, again, ring = (find_context(x) for x in ("gather", "gather", "ring"))
+assert first.full is again.full and first.causal is again.causal
+plans = [x._find_plan(mask, documents) for x in (first, again, ring)]
+assert plans[0] is plans[1] and plans[0].method == "gather" and plans[2].method == "ring"
 
 # A compiled function is taken into a full graph.
 torch._dynamo.reset()

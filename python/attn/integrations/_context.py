@@ -4,8 +4,9 @@ about a sequence that the ranks of a mesh hold."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 from torch.nn.attention import flex_attention as _flex
@@ -91,7 +92,7 @@ class Context(NamedTuple):
         versions = [getattr(x, "_version", None) for x in scan.arrays]
         if scan.is_volatile or None in versions:
             return self.full
-        state = self.length, scan.key, list(map(id, scan.arrays)), versions
+        state = self.full, scan.key, list(map(id, scan.arrays)), versions
         known = _plans.get(block_mask)
         if known is None or known[0] != state:
             known = state, self._make_plan(block_mask, mask)
@@ -137,11 +138,23 @@ def _put(x: Any, part: Any) -> None:
     x.copy_(part)
 
 
-def _make_context(mesh: Any, length: int, method: str) -> Context:
+def _find_zigzag(mesh: Any, length: int, method: str, causal: bool) -> Any:
+    """In the order of PyTorch's head-tail balancer. Training enters with the same lengths in each step."""
+    from ..distributed._group import choose_group, count_ranks
+
+    return _make_zigzag(count_ranks(choose_group(None, mesh)), length, method, causal)
+
+
+@functools.lru_cache(maxsize=64)
+def _make_zigzag(ranks: int, length: int, method: Any, causal: bool) -> Any:
     from ..distributed import plan
 
-    how: Dict[str, Any] = dict(mesh=mesh, sharding="zigzag", method=method)
-    return Context(mesh, length, plan(length, **how), plan(length, causal=True, **how))
+    return plan(length, ranks, causal=causal, sharding="zigzag", method=method)
+
+
+def _make_context(mesh: Any, length: int, method: str) -> Context:
+    full, causal = (_find_zigzag(mesh, length, method, x) for x in (False, True))
+    return Context(mesh, length, full, causal)
 
 
 @contextlib.contextmanager
@@ -179,12 +192,11 @@ def enter(
 
 def unshard(mesh: Any, buffers: List[Any], dims: List[int]) -> List[Any]:
     """The whole of each on every rank."""
-    from ..distributed import plan
-
     found = []
     for x, dim in zip(buffers, dims):
         length = torch.tensor([x.shape[dim]], device=x.device)
         torch.distributed.all_reduce(length, group=mesh.get_group())
+        plan = _find_zigzag(mesh, int(length), "gather", False)
         with torch.no_grad():
-            found.append(plan(int(length), mesh=mesh, sharding="zigzag").unshard(x, dim, mesh=mesh))
+            found.append(plan.unshard(x, dim, mesh=mesh))
     return found
