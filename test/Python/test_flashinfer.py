@@ -9,7 +9,11 @@ import pytest
 import attn
 
 torch = pytest.importorskip("torch")
-from attn.integrations import flashinfer  # noqa: E402
+from attn.integrations import (  # noqa: E402
+    _flashinfer_prefill,
+    _flashinfer_wrapper,
+    flashinfer,
+)
 from ragged_reference import attend, check, offsets, seeded, to_int32  # noqa: E402, F401
 
 LOG2E = math.log2(math.e)
@@ -162,6 +166,55 @@ def test_rope(how):
         q[2], *batch.keys[0], pos_encoding_mode=mode, **how
     )
     check(found, wanted[0][2])
+
+
+def test_tables_of_rope(monkeypatch):
+    """Made by plan() where those of an earlier one are too short, and never by run()."""
+    made = []
+
+    def make_rotary(rope, positions, *given):
+        made.append(positions)
+        return of_rope(rope, positions, *given)
+
+    of_rope = _flashinfer_wrapper.make_rotary
+    monkeypatch.setattr(_flashinfer_wrapper, "make_rotary", make_rotary)
+    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(WORKSPACE)
+    for length, wanted in ((54, [56]), (50, []), (60, [64])):
+        batch = Batch([length, 7], 8)
+        wrapper.plan(*batch.lists, 4, 2, 16, 8, "ROPE_LLAMA", q_data_type=torch.float32)
+        assert made == wanted
+        made.clear()
+        q = torch.randn(2, 4, 16)
+        turned = [[turn(k, 0), v] for k, v in batch.keys]
+        rows = [turn(x, len(k) - 1) for x, (k, _) in zip(q.split(1), batch.keys)]
+        found = torch.cat([attend(x, *kv)[0] for x, kv in zip(rows, turned)])
+        for _ in range(2):
+            check(wrapper.run(q, batch.cache), found)
+    assert made == []
+    wrapper.plan(*batch.lists, 4, 2, 16, 8, q_data_type=torch.float32)
+    check(wrapper.run(q, batch.cache), expect(batch, q.split(1))[0])
+
+
+def test_rows_of_a_plan(monkeypatch):
+    """plan() finds the places of rows outside of graphs; run() does for a q of more rows."""
+    totals = []
+
+    def make_padding(total, *given):
+        totals.append(total)
+        return of_pages(total, *given)
+
+    of_pages = _flashinfer_prefill.make_padding
+    monkeypatch.setattr(_flashinfer_prefill, "make_padding", make_padding)
+    batch, q = Batch([54, 7], 8), torch.randn(7, 4, 16)
+    wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(WORKSPACE)
+    wrapper.plan(to_int32([0, 3, 5]), *batch.lists, 4, 2, 16, 8, q_data_type=torch.float32)
+    wanted = expect(batch, q[:5].split([3, 2]))[0]
+    for _ in range(2):
+        check(wrapper.run(q[:5].clone(), batch.cache), wanted)
+    assert totals == [5]
+    found = wrapper.run(q, batch.cache)
+    check(found[:5], wanted)
+    assert totals == [5, 7] and not found[5:].any()
 
 
 def test_several_rows_of_each():

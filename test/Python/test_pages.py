@@ -8,7 +8,8 @@ import attn
 torch = pytest.importorskip("torch")
 from attn.integrations import flash_attn  # noqa: E402
 from attn.integrations import torch as ours  # noqa: E402
-from attn.integrations._pages import find_pages_reason  # noqa: E402
+from attn.integrations._pages import Pages, attend_pages, find_pages_reason  # noqa: E402
+from attn.integrations._rows_schema import How  # noqa: E402
 from ragged_reference import (  # noqa: E402, F401  (fixtures)
     DV,
     PEER,
@@ -299,3 +300,40 @@ def test_which_calls_are_served(change, reason):
     given = {"q": torch.zeros(3, 4, 16), "k": POOL, "v": POOL, "cu_q": ROWS["cu_seqlens_q"]}
     found = find_pages_reason(**{**given, "used": THREE, "table": TABLE, **change})
     assert reason in found and bool(found) == bool(reason)
+
+
+def make_call():
+    """(q, pages, window, how) of `attend_pages`."""
+    cache = Cache([7, 30, 18], dv=D)
+    return torch.randn(B, 2, H, D), Pages(*cache.pools, cache.table, to_int32(cache.lengths)), (None, 0), How()
+
+
+def test_out():
+    q, *how = make_call()
+    wanted, whole = attend_pages(q, *how)[0], torch.full((B, 4, H, D), 7.0)
+    out = whole[:, 1:3]
+    assert attend_pages(q, *how, out=out)[0] is out and torch.equal(out, wanted)
+    assert (whole[:, 0] == 7).all() and (whole[:, 3] == 7).all()
+    # Without keys.
+    pages = how[0]._replace(table=how[0].table[:, :0])
+    assert attend_pages(q, pages, *how[1:], out=out)[0] is out and not out.any()
+    with pytest.raises(attn.Error, match="out: expected torch.float32 of shape"):
+        attend_pages(q, pages, *how[1:], out=out[:, :1])
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda q, pages: torch.zeros(B, 2, H, DV), r"out: expected torch.float32 of shape \(3, 2, 4, 16\)"),
+        (lambda q, pages: torch.zeros_like(q).half(), "out: expected torch.float32 of shape .* got torch.float16"),
+        (lambda q, pages: torch.zeros_like(q, device="meta"), "out: expected a tensor on the CPU"),
+        (lambda q, pages: torch.zeros(B, 2, D, H).mT, "expected a contiguous last dimension"),
+        (lambda q, pages: torch.zeros(B, 2, 1, D).expand(B, 2, H, D), "expected elements of their own"),
+        (lambda q, pages: q, "expected memory of its own, got memory that q has"),
+        (lambda q, pages: pages.v.flatten()[: q.numel()].view(q.shape), "got memory that v_cache has"),
+    ],
+)
+def test_out_that_is_refused(make, words):
+    q, pages, *how = make_call()
+    with pytest.raises(attn.Error, match=words):
+        attend_pages(q, pages, *how, out=make(q, pages))

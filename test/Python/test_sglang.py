@@ -149,8 +149,11 @@ def test_keys_that_are_there(sglang):
     batch, q, k, v = server.make_batch([3, 2], False)
     server.backend.init_forward_metadata(batch)
     first = server.backend.forward(q, k, v, server.layer, batch)
+    padding = server.backend.forward_metadata.padding
     again = server.backend.forward(q, None, None, server.layer, batch, save_kv_cache=False)
     assert torch.equal(first, again)
+    # Another layer finds no places of rows.
+    assert padding is not None and padding is server.backend.forward_metadata.padding
 
 
 def test_registration(sglang):

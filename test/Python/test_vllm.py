@@ -69,7 +69,7 @@ class Engine:
             slot_mapping=torch.tensor(slots + [-1] * pad),
             causal=causal,
         )
-        metadata = self.builder.build(0, common)
+        self.metadata = metadata = self.builder.build(0, common)
         self.impl.do_kv_cache_update(None, k, v, self.cache, metadata.slot_mapping)
         output = torch.full((total + pad, H * D), 7.0, dtype=self.dtype)
         found = self.impl.forward(None, q, k, v, self.cache, metadata, output)
@@ -105,6 +105,43 @@ def test_padding(vllm, counts):
     check(output[:total], engine.expect(rows, causal=True))
     if len(set(counts)) > 1:
         assert (output[total:] == 7).all()
+
+
+def test_memory_of_outputs(vllm, monkeypatch):
+    """Kernels write where vLLM wants the output, if all sequences have as many rows."""
+    engine, places = Engine(vllm, 2), []
+
+    def attend_pages(*given):
+        places.append(given[-1].data_ptr())
+        return of_pages(*given)
+
+    of_pages = vllm.attend_pages
+    monkeypatch.setattr(vllm, "attend_pages", attend_pages)
+    for counts in ([5, 5], [1, 1]):
+        output, rows = engine.step(counts)
+        check(output, engine.expect(rows, causal=True))
+        assert places.pop() == output.data_ptr()
+
+
+def test_layers_share_a_step(vllm, monkeypatch):
+    """The places of rows in mixed batches are found once."""
+    engine, totals = Engine(vllm, 2), []
+
+    def make_padding(total, *given):
+        totals.append(total)
+        return of_pages(total, *given)
+
+    of_pages = vllm.make_padding
+    monkeypatch.setattr(vllm, "make_padding", make_padding)
+    engine.step([4, 4])
+    assert totals == []
+    engine.step([2, 3])
+    metadata, output = engine.metadata, torch.zeros(5, H * D)
+    for _ in range(2):
+        engine.impl.forward(None, torch.randn(5, H * D), None, None, engine.cache, metadata, output)
+    assert totals == [5] and not output.isnan().any()
+    other = engine.builder.update_block_table(metadata, metadata.block_table, metadata.slot_mapping)
+    assert other.padding is metadata.padding
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -99,6 +99,7 @@ class BatchDecodeWithPagedKVCacheWrapper(Wrapper):
             fill_buffers((name, buffer, x))
         most = self._buffers[1].shape[0] if self._is_fixed else 0
         self._table.update(*given, page_size, most, self.device)
+        self.plan_rotary(self._asked.rope, self._table.pages.shape[1] * page_size, head_dim)
 
     begin_forward = plan
 
@@ -136,11 +137,11 @@ class BatchDecodeWithPagedKVCacheWrapper(Wrapper):
         with torch.no_grad():
             lengths = self._table.lengths
             pages = Pages(*pools, self._table.pages, lengths)
-            if asked.rope is not None:
+            if self._rotary is not None:
                 count = lengths.shape[0]
                 offsets = torch.arange(count + 1, device=q.device) * self._rows
-                q = rotate_query(q, offsets, lengths, pages.table.shape[1] * page, asked.rope)
-                pages = rotate_pages(pages, asked.rope)
+                q = rotate_query(q, offsets, lengths, self._rotary)
+                pages = rotate_pages(pages, self._rotary)
             rows = q.view(-1, self._rows, heads, columns)
             shift = None if asked.slopes is None else torch.zeros_like(lengths)
             functions = make_functions(asked.slopes, None, lengths, shift)

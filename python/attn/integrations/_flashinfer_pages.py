@@ -70,8 +70,9 @@ class Table:
         count = indptr.shape[0] - 1
         check_indices("paged_kv_indices", indices)
         check_indices("paged_kv_last_page_len", last, count)
-        indptr, indices, last = (x.to(device) for x in (indptr, indices, last))
+        # Before it is on a GPU, which would have to be waited for.
         columns = int((indptr[1:] - indptr[:-1]).max()) if count else 0
+        indptr, indices, last = (x.to(device) for x in (indptr, indices, last))
         lengths = get_seq_lens(indptr, last, page).to(torch.int32)
         if not self._is_fixed or self.pages is None:
             columns = max(columns, most if self._is_fixed else 1, 1)

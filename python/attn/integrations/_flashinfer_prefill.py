@@ -23,7 +23,7 @@ from ._flashinfer_how import (
 from ._flashinfer_pages import Table, check_indices, split_cache
 from ._flashinfer_rope import rotate_keys, rotate_pages, rotate_query
 from ._flashinfer_wrapper import Wrapper, check_buffers, fill_buffers
-from ._pages import Pages, attend_pages_ragged
+from ._pages import Padding, Pages, attend_pages_ragged, make_padding
 from ._rows_schema import How
 
 
@@ -57,6 +57,9 @@ class BatchPrefillWithPagedKVCacheWrapper(Wrapper):
             )
         self._buffers, self._table = (qo_indptr_buf, *buffers), Table(self._is_fixed)
         self._offsets: Any = None
+        # Of a plan outside of graphs, and how many rows its offsets have.
+        self._padding: Optional[Padding] = None
+        self._total = 0
 
     def plan(
         self,
@@ -121,16 +124,21 @@ class BatchPrefillWithPagedKVCacheWrapper(Wrapper):
         most = self._buffers[2].shape[0] if self._is_fixed else 0
         self._table.update(*given[1:], page_size, most, self.device)
         self._plan_rows(qo_indptr, max_token_per_sequence)
+        self.plan_rotary(self._asked.rope, self._table.pages.shape[1] * page_size, head_dim_qk)
         counts = (self._offsets[1:] - self._offsets[:-1]).long(), self._table.lengths.long()
         self._bits = read_bits(custom_mask, packed_custom_mask, counts, self.device)
         if self._bits is not None and self._is_fixed:
             refuse("custom_mask", "None with use_cuda_graph", "a mask")
 
     def _plan_rows(self, qo_indptr: Any, most: Optional[int]) -> None:
+        # Before they are on a GPU, which would have to be waited for.
+        rows = int((qo_indptr[1:] - qo_indptr[:-1]).max()) if qo_indptr.shape[0] > 1 else 0
+        self._total = max(int(qo_indptr[-1]), 0) if qo_indptr.shape[0] else 0
         offsets = qo_indptr.to(self.device, torch.int32)
-        rows = int((offsets[1:] - offsets[:-1]).max()) if offsets.shape[0] > 1 else 0
         if self._offsets is None or not self._is_fixed:
             self._offsets, self._most = offsets.clone(), max(rows, most or 0)
+            if not self._is_fixed:
+                self._padding = make_padding(self._total, self._offsets, None, self._most)
             return
         if rows > self._most:
             refuse("qo_indptr", f"{self._most} rows of a sequence at most, as the graph has", rows)
@@ -173,13 +181,14 @@ class BatchPrefillWithPagedKVCacheWrapper(Wrapper):
             lengths = self._table.lengths
             functions = make_functions(asked.slopes, self._bits, lengths, shift)
             pages = Pages(*pools, self._table.pages, lengths)
-            if asked.rope is not None:
-                capacity = pages.table.shape[1] * page
-                q = rotate_query(q, self._offsets, lengths, capacity, asked.rope)
-                pages = rotate_pages(pages, asked.rope)
-            how = How(asked.scale, asked.softcap, None, sinks)
-            rows = q, self._offsets, None, self._most
-            output, found = attend_pages_ragged(*rows, pages, asked.window, how, functions)
+            if self._rotary is not None:
+                q = rotate_query(q, self._offsets, lengths, self._rotary)
+                pages = rotate_pages(pages, self._rotary)
+            how, padding = How(asked.scale, asked.softcap, None, sinks), self._padding
+            if padding is None or q.shape[0] != self._total:
+                # Graphs find rows again, by the offsets of later plans.
+                padding = make_padding(q.shape[0], self._offsets, None, self._most)
+            output, found = attend_pages_ragged(q, padding, pages, asked.window, how, functions)
             return give(output, found.T, factor, (out, lse), return_lse)
 
     run_return_lse = functools.partialmethod(run, return_lse=True)
@@ -268,6 +277,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
         fill_buffers(("kv_indptr", self._buffers[1], kv_indptr))
         more = max_token_per_sequence or 0, max_sequence_kv or 0
         self._plan_offsets((qo_indptr, kv_indptr), more)
+        self.plan_rotary(self._asked.rope, self._most[1], head_dim_qk)
         rows, keys = ((x[1:] - x[:-1]).long() for x in self._offsets)
         self._keys = keys
         self._bits: Optional[Bits] = read_bits(
@@ -277,8 +287,9 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
             refuse("custom_mask", "None with use_cuda_graph", "a mask")
 
     def _plan_offsets(self, given: Tuple[Any, Any], more: Tuple[int, int]) -> None:
+        # Before they are on a GPU, which would have to be waited for.
+        most = [int((x[1:] - x[:-1]).max()) if x.shape[0] > 1 else 0 for x in given]
         offsets = [x.to(self.device, torch.int32) for x in given]
-        most = [int((x[1:] - x[:-1]).max()) if x.shape[0] > 1 else 0 for x in offsets]
         if self._offsets[0] is None or not self._is_fixed:
             self._offsets = offsets[0].clone(), offsets[1].clone()
             self._most = max(most[0], more[0]), max(most[1], more[1])
@@ -324,9 +335,9 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
                 output = q.new_zeros((*q.shape[:2], value_dim))
                 found = q.new_full(q.shape[:2], -torch.inf, dtype=torch.float32)
                 return give(output, found, factor, (out, lse), return_lse)
-            if asked.rope is not None:
-                q = rotate_query(q, self._offsets[0], self._keys, self._most[1], asked.rope)
-                k = rotate_keys(k, self._offsets[1], self._most[1], asked.rope)
+            if self._rotary is not None:
+                q = rotate_query(q, self._offsets[0], self._keys, self._rotary)
+                k = rotate_keys(k, self._offsets[1], self._rotary)
             functions = make_functions(asked.slopes, self._bits, self._keys)
             output, found = serving.varlen_attention(
                 q,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 
+from .._cache import Rotary
 from .._library import refuse
 from .._serving_how import check_layout
 from ._flashinfer_how import Asked, refuse_given
+from ._flashinfer_rope import Rope, make_rotary
 
 
 def check_workspace(buffer: Any) -> Any:
@@ -27,6 +29,9 @@ class Wrapper:
         self.device = check_workspace(workspace)
         self._is_rows_first = check_layout(kv_layout)
         self._kv_layout, self._is_fixed = kv_layout, bool(use_cuda_graph)
+        # Of queries and keys, if they are rotated, and all that plans made: graphs of earlier ones read theirs.
+        self._rotary: Optional[Rotary] = None
+        self._rotaries: Dict[Tuple[Rope, int], Rotary] = {}
 
     @property
     def is_cuda_graph_enabled(self) -> bool:
@@ -47,6 +52,16 @@ class Wrapper:
         if isinstance(window_left, bool) or not isinstance(window_left, int):
             refuse("window_left", "a number of keys, or -1", repr(window_left))
         return self._asked._replace(left=None if window_left < 0 else window_left)
+
+    def plan_rotary(self, rope: Optional[Rope], positions: int, columns: int) -> None:
+        """Tables of so many positions at least, which the runs of all layers share."""
+        self._rotary = None
+        if rope is None:
+            return
+        self._rotary = self._rotaries.get((rope, columns))
+        if self._rotary is None or self._rotary.cos.shape[0] < positions:
+            self._rotary = make_rotary(rope, positions, columns, self.device)
+            self._rotaries[rope, columns] = self._rotary
 
     def check_cache(self, pools: Tuple[Any, Any], heads: int, columns: int, page: int) -> None:
         expected = page, heads, columns

@@ -31,6 +31,7 @@ from ._pages import (
     attend_pages_ragged,
     check_most,
     check_table,
+    make_padding,
 )
 from ._record_rows import attend_rows
 from ._rows import make_results
@@ -247,8 +248,8 @@ def flash_attn_with_kvcache(
                 append((k_cache, v_cache), new, pages.length, table, turn)
                 pages = pages._replace(length=pages.length + new.count)
             if is_ragged:
-                rows = q, cu_seqlens_q, None, max_seqlen_q
-                found = attend_pages_ragged(*rows, pages, window, how)
+                padding = make_padding(q.shape[0], cu_seqlens_q, None, max_seqlen_q)
+                found = attend_pages_ragged(q, padding, pages, window, how)
             else:
                 found = attend_pages(q, pages, window, how)
         else:

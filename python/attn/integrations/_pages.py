@@ -8,7 +8,9 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 import torch
 
 from .. import serving
+from .._cache import find_positions
 from .._library import refuse
+from .._serving_how import check_out
 from ._arguments import Window
 from ._bounds import Sequences
 from ._rows import make_results
@@ -79,11 +81,15 @@ def _make_mask(begin: Any, mask: Optional[Callable]) -> Optional[Callable]:
 
 
 def attend_pages(
-    q: Any, pages: Pages, window: Window, how: How, functions: Functions = Functions()
+    q: Any, pages: Pages, window: Window, how: How, functions: Functions = Functions(), out: Any = None
 ) -> Tuple[Any, Any]:
-    """q (B, M, H, D), the last rows of each sequence: (B, M, H, Dv) and (B, H, M)."""
+    """q (B, M, H, D), the last rows of each sequence: (B, M, H, Dv) and (B, H, M). `out` is where the output
+    goes, as that of attn.serving.paged_attention."""
     if 0 in q.shape[:2] or 0 in pages.table.shape or 0 in pages.k.shape[:2]:
         output, lse = make_results(q, pages.v)
+        if out is not None:
+            check_out(out, q, pages.v)
+            output = out
         lse.fill_(-torch.inf)
         return output.zero_(), lse if how.sink is None else lse.copy_(how.sink[:, None])
     left, right = window
@@ -102,41 +108,48 @@ def attend_pages(
         sink=None if how.sink is None else how.sink.float(),
         score=functions.score,
         mask=_make_mask(pages.begin, functions.mask),
+        out=out,
         return_lse=True,
     )
 
 
-def attend_pages_ragged(
-    q: Any,
-    cu_q: Any,
-    used_q: Any,
-    most: int,
-    pages: Pages,
-    window: Window,
-    how: How,
-    functions: Functions = Functions(),
-) -> Tuple[Any, Any]:
-    """q (T, H, D), of which sequence s has the rows from cu_q[s] on; at most `most` of them: (T, H, Dv) and
-    (H, T). Rows in no sequence, and those before the last `most`, give 0 and -inf. To functions, the last
-    row of each sequence is number most - 1."""
-    total, count = q.shape[0], cu_q.shape[0] - 1
+class Padding(NamedTuple):
+    """How rows of sequences of any lengths are found among as many rows for each sequence, and back. All layers
+    of a step share it."""
+
+    # (B, most): the row that each of these is.
+    rows: Any
+    # (T,): the sequence of each row, its place there, and whether it has one.
+    sequence: Any
+    place: Any
+    exists: Any
+
+
+def make_padding(total: int, cu_q: Any, used_q: Any, most: int) -> Padding:
+    """Of `total` rows, of which sequence s has those from cu_q[s] on; at most `most` of them."""
     begin = cu_q[:-1].long()
-    end = cu_q[1:].long() if used_q is None else begin + used_q
+    count = cu_q[1:].long() - begin if used_q is None else used_q
     # Rows end with the last one of a sequence; those before its first are rows of others, and of no use.
-    steps = torch.arange(most, device=q.device) - most
-    rows = (end[:, None] + steps).clamp(0, max(total - 1, 0))
-    padded = q[rows] if total else q.new_zeros((count, most, *q.shape[1:]))
+    steps = torch.arange(most, device=cu_q.device) - most
+    rows = ((begin + count)[:, None] + steps).clamp(0, max(total - 1, 0))
+    if not rows.numel():
+        return Padding(rows, None, None, None)
+    sequence, place, exists = find_positions(most - count, cu_q, total)
+    exists = exists & (place >= 0) & (place < most)
+    return Padding(rows, sequence, place.clamp(0, most - 1), exists)
+
+
+def attend_pages_ragged(
+    q: Any, padding: Padding, pages: Pages, window: Window, how: How, functions: Functions = Functions()
+) -> Tuple[Any, Any]:
+    """q (T, H, D), rows of sequences: (T, H, Dv) and (H, T). Rows in no sequence, and those before the last
+    `most`, give 0 and -inf. To functions, the last row of each sequence is number most - 1."""
+    total, (rows, sequence, place, exists) = q.shape[0], padding
+    padded = q[rows] if total else q.new_zeros((*rows.shape, *q.shape[1:]))
     output, lse = attend_pages(padded, pages, window, how, functions)
-    if not total or not count or not most:
+    if not total or not rows.numel():
         empty = q.new_zeros((total, q.shape[1], output.shape[-1]))
         return empty, lse.new_full((q.shape[1], total), -torch.inf)
-    row = torch.arange(total, device=q.device)
-    sequence = torch.searchsorted(cu_q[1:].long(), row, right=True)
-    exists = (sequence < count) & (row >= begin[0])
-    sequence = sequence.clamp(max=count - 1)
-    place = most + row - end[sequence]
-    exists = exists & (place >= 0) & (place < most)
-    place = place.clamp(0, most - 1)
     output = torch.where(exists[:, None, None], output[sequence, place], 0.0)
     lse = torch.where(exists, lse[sequence, :, place].T, -torch.inf)
     return output, lse
@@ -156,5 +169,5 @@ def attend_table(
     cu_q, cu_k, used_q, used_k = sequences
     with torch.no_grad():
         length = cu_k[1:] - cu_k[:-1] if used_k is None else used_k
-        pages = Pages(k, v, table, length)
-        return attend_pages_ragged(q, cu_q, used_q, most, pages, window, how)
+        pages, padding = Pages(k, v, table, length), make_padding(q.shape[0], cu_q, used_q, most)
+        return attend_pages_ragged(q, padding, pages, window, how)

@@ -20,7 +20,7 @@ import torch
 from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
 
 from .._library import refuse
-from ._pages import Pages, attend_pages, attend_pages_ragged
+from ._pages import Padding, Pages, attend_pages, attend_pages_ragged, make_padding
 from ._rows_schema import How
 
 __all__ = ["AttnBackend", "Metadata", "register"]
@@ -37,6 +37,8 @@ class Metadata:
     # (B + 1,) int32 and the most rows of a sequence; None while decoding.
     offsets: Optional[torch.Tensor] = None
     most: int = 1
+    # Made by the first layer.
+    padding: Optional[Padding] = None
 
 
 class AttnBackend(AttentionBackend):
@@ -119,8 +121,9 @@ class AttnBackend(AttentionBackend):
             if step.offsets is None:
                 output = attend_pages(rows[:, None], pages, window, how)[0].flatten(0, 1)
             else:
-                given = rows, step.offsets, None, step.most
-                output = attend_pages_ragged(*given, pages, window, how)[0]
+                if step.padding is None:
+                    step.padding = make_padding(rows.shape[0], step.offsets, None, step.most)
+                output = attend_pages_ragged(rows, step.padding, pages, window, how)[0]
         return output.flatten(1)
 
     def forward_decode(

@@ -29,7 +29,14 @@ from vllm.v1.attention.backend import (
 
 from .._cache import write_rows
 from .._library import refuse
-from ._pages import Functions, Pages, attend_pages, attend_pages_ragged
+from ._pages import (
+    Functions,
+    Padding,
+    Pages,
+    attend_pages,
+    attend_pages_ragged,
+    make_padding,
+)
 from ._rows_schema import How
 
 __all__ = ["AttnBackend", "AttnImpl", "AttnMetadata", "AttnMetadataBuilder", "register"]
@@ -99,10 +106,13 @@ class AttnMetadata(AttentionMetadata):
     slot_mapping: torch.Tensor
     # One answer, or one for each request.
     causal: Any
+    # Of mixed batches.
+    padding: Optional[Padding] = None
 
 
 class AttnMetadataBuilder(AttentionMetadataBuilder):
-    """Nothing is planned: tables, lengths and offsets are read by kernels."""
+    """Tables, lengths and offsets are read by kernels. Of mixed batches, the places of rows are found here, once
+    for all layers."""
 
     _cudagraph_support = AttentionCGSupport.UNIFORM_BATCH
     supports_update_block_table: bool = True
@@ -115,15 +125,20 @@ class AttnMetadataBuilder(AttentionMetadataBuilder):
     ) -> AttnMetadata:
         """common_prefix_len is always 0 in this version; fast_build changes nothing."""
         common = common_attn_metadata
+        total, requests, most = common.num_actual_tokens, common.num_reqs, common.max_query_len
+        offsets, padding = common.query_start_loc, None
+        if total != requests * most:
+            padding = make_padding(total, offsets[: requests + 1], None, most)
         return AttnMetadata(
-            num_actual_tokens=common.num_actual_tokens,
-            num_reqs=common.num_reqs,
-            max_query_len=common.max_query_len,
-            query_start_loc=common.query_start_loc,
+            num_actual_tokens=total,
+            num_reqs=requests,
+            max_query_len=most,
+            query_start_loc=offsets,
             seq_lens=common.seq_lens,
             block_table=common.block_table_tensor,
             slot_mapping=common.slot_mapping,
             causal=common.causal,
+            padding=padding,
         )
 
     def update_block_table(
@@ -227,11 +242,10 @@ class AttnImpl(AttentionImpl):
         count = attn_metadata.num_actual_tokens
         rows = query[:count].view(count, self.num_heads, self.head_size)
         with torch.no_grad():
-            found = self._attend(rows, kv_cache, attn_metadata)
-            output[:count].view(count, self.num_heads, -1).copy_(found)
+            self._attend(rows, kv_cache, attn_metadata, output[:count].view(count, self.num_heads, -1))
         return output
 
-    def _attend(self, rows: Any, kv_cache: Any, step: AttnMetadata) -> Any:
+    def _attend(self, rows: Any, kv_cache: Any, step: AttnMetadata, output: Any) -> None:
         requests, most = step.num_reqs, step.max_query_len
         lengths = step.seq_lens[:requests]
         pages = Pages(*self._split(kv_cache), step.block_table[:requests], lengths)
@@ -243,12 +257,12 @@ class AttnImpl(AttentionImpl):
             is_causal = False
         # Without a causal mask a window has as many keys after a row.
         window = left, 0 if is_causal else left
-        if rows.shape[0] == requests * most:
+        if step.padding is None:
             # As many rows of each: they lie as kernels want them.
-            padded = rows.view(requests, most, *rows.shape[1:])
-            return attend_pages(padded, pages, window, how, functions)[0].flatten(0, 1)
-        offsets = step.query_start_loc[: requests + 1]
-        return attend_pages_ragged(rows, offsets, None, most, pages, window, how, functions)[0]
+            rows, out = (x.view(requests, most, *x.shape[1:]) for x in (rows, output))
+            attend_pages(rows, pages, window, how, functions, out)
+            return
+        output.copy_(attend_pages_ragged(rows, step.padding, pages, window, how, functions)[0])
 
 
 def register() -> None:
