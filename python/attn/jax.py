@@ -55,7 +55,7 @@ from ._plan import _compile, remember
 from ._problem import Spec
 from ._scan import Scan
 from ._source import Gradients, Source, Text, Wanted, reads
-from .integrations._tables import read_table
+from .integrations._tables import add_table, read_table
 from .typing import Mask, OptionsLike, Score, Window
 
 __all__ = ["attention", "context_attention", "paged_attention"]
@@ -441,10 +441,7 @@ def attention(
     if callable(bias):
         score, bias = bias, None
     if bias is not None:
-        table, first = read_table(_to_table(bias, "bias", whole)), score
-        score = lambda s, b, h, q, kv: (  # noqa: E731
-            (s if first is None else first(s, b, h, q, kv)) + table(b, h, q, kv)
-        )
+        score = add_table(_to_table(bias, "bias", whole), score)
     if scale is not None and is_on_gpu():
         scale, score = None, scale_score(score, scale, q.shape[3])
     lengths = query_seq_lengths, key_value_seq_lengths

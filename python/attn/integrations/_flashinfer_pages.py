@@ -6,7 +6,7 @@ from typing import Any, Optional, Tuple
 
 import torch
 
-from .._cache import write_rows
+from .._cache import find_positions, write_rows
 from .._library import refuse
 from .._serving_how import check_layout
 
@@ -96,15 +96,12 @@ def get_batch_indices_positions(
     key of no sequence has sequence -1 and position 0."""
     check_indices("append_indptr", append_indptr)
     check_indices("seq_lens", seq_lens, append_indptr.shape[0] - 1)
-    row = torch.arange(nnz, device=append_indptr.device)
-    count, ends = seq_lens.shape[0], append_indptr.long()
-    sequence = torch.searchsorted(ends[1:].contiguous(), row, right=True)
-    exists = (sequence < count) & (row >= ends[0])
-    if count:
-        index = sequence.clamp(max=count - 1)
-        position = seq_lens.long()[index] + row - ends[index + 1]
+    if seq_lens.shape[0]:
+        before = seq_lens - (append_indptr[1:] - append_indptr[:-1])
+        sequence, position, exists = find_positions(before, append_indptr, nnz)
     else:
-        position = row
+        sequence = position = torch.arange(nnz, device=append_indptr.device)
+        exists = sequence < 0
     found = []
     for name, x, other, place in (
         ("batch_indices", sequence, -1, batch_indices),

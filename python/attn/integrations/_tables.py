@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from .. import _dynamo
 
@@ -18,3 +18,11 @@ def read_table(table: Any) -> Callable:
         return table[zero if b1 else b, zero if h1 else h, zero if q1 else q, zero if kv1 else kv]
 
     return read
+
+
+def add_table(table: Any, score: Optional[Callable] = None) -> Callable:
+    """A score to which the elements of a table are added, after the score that is given."""
+    read = read_table(table)
+    if score is None:
+        return lambda s, b, h, q, kv: s + read(b, h, q, kv)
+    return lambda s, b, h, q, kv: score(s, b, h, q, kv) + read(b, h, q, kv)

@@ -15,7 +15,7 @@ import keras
 import attn
 
 from .._library import refuse
-from ._tables import read_table
+from ._tables import add_table, read_table
 
 __all__ = ["Patch", "dot_product_attention", "patch"]
 
@@ -75,14 +75,9 @@ def _to_table(x: Any, name: str, whole: Any) -> Any:
     return keras.ops.reshape(x, (1,) * (4 - len(x.shape)) + tuple(x.shape))
 
 
-def _make_functions(bias: Any, mask: Any) -> Any:
-    add = None if bias is None else read_table(bias)
-    keep = None if mask is None else read_table(mask)
-    return add and (lambda s, b, h, i, j: s + add(b, h, i, j)), keep
-
-
 def _attend_torch(q: Any, k: Any, v: Any, bias: Any, mask: Any, scale: Any, is_causal: bool) -> Any:
-    score, keep = _make_functions(bias, mask)
+    score = None if bias is None else add_table(bias)
+    keep = None if mask is None else read_table(mask)
     causal = "top_left" if is_causal else False
     how: Any = dict(scale=scale, causal=causal, score=score, mask=keep, layout="bshd")
     return attn.attention(q, k, v, **how)

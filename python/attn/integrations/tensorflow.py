@@ -20,7 +20,7 @@ from .._library import refuse
 from .._scan import Scan
 from ..typing import Causal, Layout, OptionsLike, Score, Window
 from ..typing import Mask as MaskFunction
-from ._tables import read_table
+from ._tables import add_table, read_table
 
 __all__ = ["attention"]
 
@@ -174,7 +174,7 @@ def _bind(given: Dict[str, Any], score: Any, mask: Any) -> Dict[str, Any]:
     """The arguments of attn.attention, with the tables in its functions."""
     given = dict(given)
     bias, keep = given.pop("bias", None), given.pop("keep", None)
-    given["score"] = score if bias is None else _add(score, _to_table(bias, "bias"))
+    given["score"] = score if bias is None else add_table(_to_table(bias, "bias"), score)
     given["mask"] = mask if keep is None else _keep(mask, _to_table(keep, "keep"))
     return given
 
@@ -183,13 +183,6 @@ def _to_table(x: Any, name: str) -> Any:
     if x.ndim > 4:
         refuse(name, "at most 4 dimensions", f"shape {x.shape}")
     return x.reshape((1,) * (4 - x.ndim) + x.shape)
-
-
-def _add(score: Any, table: Any) -> Any:
-    read = read_table(table)
-    if score is None:
-        return lambda s, b, h, i, j: s + read(b, h, i, j)
-    return lambda s, b, h, i, j: score(s, b, h, i, j) + read(b, h, i, j)
 
 
 def _keep(mask: Any, table: Any) -> Any:

@@ -30,7 +30,7 @@ from ._counts import fallbacks, served
 from ._order import find_order, is_rows_first, lay
 from ._patch import Patch, pytorch_sdpa
 from ._reasons import are_plain, find_sdpa_reason, find_tensor_reason
-from ._tables import read_table
+from ._tables import add_table, read_table
 from ._varlen_attn import varlen_attn
 
 __all__ = [
@@ -106,10 +106,9 @@ def _make_mask(mask: Any, shapes: _Shapes, m: int, n: int) -> dict:
     else:
         table = mask.expand(*shapes.batch, *mask.shape[-3:])
         table = table.reshape(math.prod(shapes.batch), *mask.shape[-3:])
-    read = read_table(table)
     if mask.dtype == torch.bool:
-        return {"mask": read}
-    return {"score": lambda s, b, h, i, j: s + read(b, h, i, j)}
+        return {"mask": read_table(table)}
+    return {"score": add_table(table)}
 
 
 def _fits(mask: Any, shapes: _Shapes, m: int, n: int) -> bool:

@@ -23,7 +23,7 @@ import attn
 from .. import _flex_node
 from .._library import refuse
 from . import _continuous
-from ._tables import read_table
+from ._tables import add_table, read_table
 
 _logger = logging.get_logger(__name__)
 
@@ -141,15 +141,6 @@ def _check(module: Any, options: dict) -> None:
         refuse("cache", "none", "a paged one", hint)
 
 
-def _add_table(score: Optional[Callable], table: torch.Tensor) -> Callable:
-    read = read_table(table)
-
-    def add(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
-        return (s if score is None else score(s, b, h, q, kv)) + read(b, h, q, kv)
-
-    return add
-
-
 def _make_softcap(softcap: float) -> Callable:
     # Symbols answer to functions of PyTorch, and Dynamo knows them.
     return lambda s, b, h, q, kv: softcap * torch.tanh(s / softcap)
@@ -184,7 +175,7 @@ def attention(
         if attention_mask.dtype == torch.bool:
             mask = read_table(attention_mask)
         else:
-            score = _add_table(score, attention_mask)
+            score = add_table(attention_mask, score)
     elif query.shape[2] > 1:
         # Where keys outnumber queries, a static cache is being filled.
         is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
@@ -194,7 +185,7 @@ def attention(
                 refuse("sliding_window", "a mask beside it", "none")
             mask = _make_window(sliding_window)
     if position_bias is not None:
-        score = _add_table(score, position_bias)
+        score = add_table(position_bias, score)
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
         matrices = [x.transpose(1, 2) for x in (query, key, value)]
         how = dict(scale=scaling, causal=causal, sink=s_aux, rows_first=True, dropout_p=dropout)

@@ -16,7 +16,7 @@ import torch
 import attn
 
 from .._library import refuse
-from ._tables import read_table
+from ._tables import add_table
 
 __all__ = ["memory_efficient_attention"]
 
@@ -78,8 +78,7 @@ def _keep_blocks(
 
 
 def _add_bias(bias: torch.Tensor) -> How:
-    read = read_table(bias[(None,) * (4 - bias.dim())])
-    return {"score": lambda s, b, h, i, j: s + read(b, h, i, j)}
+    return {"score": add_table(bias[(None,) * (4 - bias.dim())])}
 
 
 def _keep_window(bias: Bias) -> How:
