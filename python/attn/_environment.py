@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
 from . import _direct
+from ._cache_folder import find_cache_folder
 from ._explain import Explanation
 from ._library import ABI_VERSION, library, library_path, version
 
@@ -65,10 +66,9 @@ def _describe_attn() -> Iterator[Tuple[str, str]]:
 
 
 def _describe_cache() -> str:
-    if os.environ.get("ATTN_CACHE") == "0":
+    folder = find_cache_folder()
+    if folder is None:
         return "off (ATTN_CACHE=0)"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(os.environ.get("ATTN_CACHE_DIR") or Path(base, "attn"))
     try:
         sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple, cast
+from typing import Any, Dict, Optional, Sequence, Tuple, cast
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -25,6 +25,12 @@ def check_others(**tensors: Any) -> None:
                 f"{name}: expected no tensor that requires a gradient beside sequences of any lengths",
                 "use attn.integrations.flash_attn.flash_attn_varlen_func, whose sequences are documents",
             )
+
+
+def make_gradients(tensors: Sequence[Any], wanted: Sequence[bool]) -> Dict[str, Any]:
+    """Memory for those of q, k and v that are wanted. Rows of no sequence have a gradient of 0."""
+    named = zip(_NAMES, tensors, wanted)
+    return {name: x.new_zeros(x.shape) for name, x, is_wanted in named if is_wanted}
 
 
 class _Varlen(torch.autograd.Function):
@@ -56,12 +62,7 @@ class _Varlen(torch.autograd.Function):
         read = [x if y is None else y for x, y in zip(ctx.others, saved)]
         of_q, of_k, sink, *captured = read
         record = tuple(saved[len(read) :])
-        # Rows of no sequence have a gradient of 0.
-        results = {
-            name: x.new_zeros(x.shape)
-            for name, x, wanted in zip(_NAMES, (q, k, v), ctx.needs_input_grad)
-            if wanted
-        }
+        results = make_gradients((q, k, v), ctx.needs_input_grad)
         ctx.plan.run_ragged_gradient(
             Given(q, k, v, ctx.scale, sink, True, captured),
             Rows(of_q, of_k, ctx.most),

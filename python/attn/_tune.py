@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _arrays, _library
 from ._attention import attention
+from ._cache_folder import find_cache_folder
 from ._eager import find_plan
 from ._library import Error, option_texts, refuse
 from ._problem import check_dropout
@@ -154,17 +155,6 @@ def _choose(times: Rounds, rule: str) -> Tuple[str, float]:
 
 # Of a Tuning.
 _KEPT = "options", "milliseconds", "refused", "noise", "chosen"
-
-
-def _find_directory() -> Optional[Path]:
-    """Where kernels are kept too; None where nothing is."""
-    if os.environ.get("ATTN_CACHE") == "0":
-        return None
-    named = os.environ.get("ATTN_CACHE_DIR")
-    if named:
-        return Path(named, "tuned")
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base, "attn", "tuned")
 
 
 def _describe_machine(device: int) -> str:
@@ -372,8 +362,8 @@ def _find_path(
     arguments: Mapping[str, Any],
 ) -> Optional[Path]:
     """The file of this search: of the program that is compiled, its extents and its machine."""
-    directory = _find_directory()
-    if directory is None:
+    folder = find_cache_folder()
+    if folder is None:
         return None
     get = arguments.get
     dropout = check_dropout(get("dropout_p", 0.0))
@@ -384,4 +374,4 @@ def _find_path(
     shapes = [tuple(x.shape) for x in (q, k, v)]
     facts = [_library.version, plan.text.forward, shapes, get("layout", "bhsd"), list(names)]
     text = json.dumps([*facts, _describe_machine(device)], default=str)
-    return directory / (hashlib.sha256(text.encode()).hexdigest()[:32] + ".json")
+    return folder / "tuned" / (hashlib.sha256(text.encode()).hexdigest()[:32] + ".json")

@@ -4,7 +4,7 @@ torch.compile, without functions of the caller. Lengths stay on the device there
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NoReturn, Optional, Tuple, cast
+from typing import Any, List, NoReturn, Optional, Tuple, cast
 
 import torch
 from torch.library import Library, register_fake
@@ -13,10 +13,9 @@ from . import _arrays
 from ._library import Error
 from ._operator import to_dense
 from ._ragged import RaggedPlan
-from ._ragged_autograd import check_others
+from ._ragged_autograd import check_others, make_gradients
 from ._varlen import Varlen, check_call, prepare
 
-_NAMES = ("query", "key", "value")
 _SEQUENCES = (
     "Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, Tensor? alibi_slopes, Tensor? sink"
 )
@@ -75,12 +74,7 @@ def _forward(*given: Any) -> Tuple[Any, Any, Any]:
 def _backward(d_output: Any, d_lse: Any, *given: Any) -> List[Any]:
     call, (output, lse, low, wanted) = Varlen(*given[:-4]), given[-4:]
     plan, arguments, rows = prepare(_shrink(call))
-    # Rows of no sequence have a gradient of 0.
-    results: Dict[str, Any] = {
-        name: torch.zeros_like(x, memory_format=torch.contiguous_format)
-        for name, x, is_wanted in zip(_NAMES, call[:3], wanted)
-        if is_wanted
-    }
+    results = make_gradients(call[:3], wanted)
     record = (output, lse, low) if plan.recorded().problem.return_low else (output, lse)
     d_lse = None if d_lse is None else to_dense(d_lse)
     with torch.no_grad():

@@ -19,7 +19,14 @@ def sample(*cases):
 def run(folder, program, *arguments, count=2, timeout=300):
     """Runs the program, which prints "agreed" at its end, as ranks of torch.distributed."""
     (folder / "program.py").write_text(program)
-    command = [sys.executable, "-B", "-W", "ignore", str(folder / "program.py"), *arguments]
+    for output in run_file(folder / "program.py", *arguments, count=count, timeout=timeout):
+        # Gloo of PyTorch 2.9 prints lines of its own.
+        assert output.splitlines()[-1] == "agreed"
+
+
+def run_file(path, *arguments, count, timeout=300, **variables):
+    """What each rank of such a program prints. `variables` are of its environment."""
+    command = [sys.executable, "-B", "-W", "ignore", str(path), *arguments]
     common = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(
@@ -29,6 +36,7 @@ def run(folder, program, *arguments, count=2, timeout=300):
         "MASTER_PORT": str(20000 + os.getpid() % 20000),
         "WORLD_SIZE": str(count),
         "OMP_NUM_THREADS": "1",
+        **variables,
     }
     running = [
         subprocess.Popen(
@@ -40,6 +48,7 @@ def run(folder, program, *arguments, count=2, timeout=300):
         )
         for rank in range(count)
     ]
+    outputs = []
     for process in running:
         try:
             output, errors = process.communicate(timeout=timeout)
@@ -48,5 +57,5 @@ def run(folder, program, *arguments, count=2, timeout=300):
                 each.kill()
             raise
         assert process.returncode == 0, errors[-3000:]
-        # Gloo of PyTorch 2.9 prints lines of its own.
-        assert output.splitlines()[-1] == "agreed"
+        outputs.append(output)
+    return outputs

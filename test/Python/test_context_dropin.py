@@ -1,9 +1,6 @@
 """PyTorch's context_parallel on attn, in processes of this machine (gloo), and the example that trains by it."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import processes
@@ -12,8 +9,6 @@ import pytest
 torch = pytest.importorskip("torch")
 if not torch.distributed.is_available():
     pytest.skip("PyTorch without torch.distributed", allow_module_level=True)
-
-import attn  # noqa: E402
 
 PROGRAM = """
 import torch, torch.distributed as dist
@@ -189,23 +184,8 @@ def test_calls(ranks, tmp_path):
 
 def run_example(ranks, *arguments):
     """The losses that it prints."""
-    root = Path(__file__).parents[2]
-    common = {
-        **os.environ,
-        "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__)),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(20000 + (os.getpid() * 7 + ranks) % 20000),
-        "WORLD_SIZE": str(ranks),
-        "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
-    command = [sys.executable, "-B", "-W", "ignore", str(root / "docs/examples/context_parallel.py"), *arguments]
-    running = [
-        subprocess.Popen(command, env={**common, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
-        for rank in range(ranks)
-    ]
-    texts = [process.communicate(timeout=300)[0] for process in running]
-    assert all(process.returncode == 0 for process in running)
+    path = Path(__file__).parents[2] / "docs/examples/context_parallel.py"
+    texts = processes.run_file(path, *arguments, count=ranks, CUDA_VISIBLE_DEVICES="")
     return [float(x) for x in re.findall(r"loss ([\d.]+)", texts[0])]
 
 

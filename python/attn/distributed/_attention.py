@@ -202,13 +202,10 @@ def _check(tensors: Tuple, plan: Any, group: Any, dim: int) -> int:
     """Raises Error for tensors that are not the parts that the plan says. Returns the rank."""
     if not isinstance(plan, Plan):
         refuse("plan", "one of attn.distributed.plan", type(plan).__name__, "DTensors may go without")
-    if plan.ranks != dist.get_world_size(group):
-        refuse("plan", f"one of {dist.get_world_size(group)} ranks", f"one of {plan.ranks}")
+    _operators.check_ranks(plan, dist.get_world_size(group))
     rank = dist.get_rank(group)
     _operators.check_parts(*tensors, plan, dim, rank)
-    if plan.method == "ulysses" and tensors[1].shape[3 - dim] % plan.ranks:
-        hint = 'method="gather" serves any number of them'
-        refuse("k", f"key heads that {plan.ranks} ranks divide", tensors[1].shape[3 - dim], hint)
+    _operators.check_key_heads(plan, tensors[1].shape[3 - dim])
     return rank
 
 

@@ -71,6 +71,16 @@ registry.define("turn(Tensor x, int dim, int head_dim, str parts, bool is_key, b
 # ===- Implementations ---------------------------------------------------------------------------===#
 
 
+def check_ranks(plan: Plan, ranks: int) -> None:
+    if plan.ranks != ranks:
+        refuse("plan", f"one of {ranks} ranks", f"one of {plan.ranks}")
+
+
+def check_key_heads(plan: Plan, count: int) -> None:
+    if plan.method == "ulysses" and count % plan.ranks:
+        refuse("k", f"key heads that {plan.ranks} ranks divide", count, 'method="gather" serves any number of them')
+
+
 def check_parts(q: Any, k: Any, v: Any, plan: Plan, dim: int, rank: int) -> None:
     """Raises Error for tensors that are not the parts that the plan says."""
     held = (("q", q, plan.rows), ("k", k, plan.keys), ("v", v, plan.keys))

@@ -77,13 +77,11 @@ def _find_rank(group: Any) -> int:
 
 
 @_dynamo.assume_constant
-def _check_plan(text: str, group: Any, heads: int, key_heads: int) -> bool:
-    """Raises Error for a plan that is not of this group."""
-    plan, ranks = read_plan(text), count_ranks(group)
-    if plan.ranks != ranks:
-        refuse("plan", f"one of {ranks} ranks", f"one of {plan.ranks}")
-    if plan.method == "ulysses" and key_heads % ranks:
-        refuse("k", f"key heads that {ranks} ranks divide", key_heads, 'method="gather" serves any number of them')
+def _check_plan(text: str, group: Any, key_heads: int) -> bool:
+    """Of these heads and this group."""
+    plan = read_plan(text)
+    _operators.check_ranks(plan, count_ranks(group))
+    _operators.check_key_heads(plan, key_heads)
     return True
 
 
@@ -166,7 +164,7 @@ def attend(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: 
     head_dim = 2 if rows_first else 1
     text, name = plan.text, _name(group)
     heads = guard_scalar(q.shape[head_dim])
-    _check_plan(text, group, heads, guard_scalar(k.shape[head_dim]))
+    _check_plan(text, group, guard_scalar(k.shape[head_dim]))
     is_turned = plan.method == "ulysses"
     fields = _find_fields(q, k, v, scale, sink)
     dropout, seed, first = 0.0, None, 0

@@ -37,7 +37,8 @@ class Context(NamedTuple):
     def rows(self) -> int:
         return sum(end - begin for begin, end in self.full.rows[self.mesh.get_local_rank()])
 
-    def check(self, query: Any, key: Any, value: Any) -> None:
+    def check(self, query: Any, key: Any, value: Any, enable_gqa: bool) -> None:
+        """Raises Error for what is no part of the sequence. `enable_gqa` allows fewer heads of keys."""
         for name, x in (("query", query), ("key", key), ("value", value)):
             if x.dim() != 4:
                 refuse(name, "4 dimensions under context_parallel, (B, H, S, D)", tuple(x.shape))
@@ -48,25 +49,27 @@ class Context(NamedTuple):
                     x.shape[2],
                     "shard it by buffers=; other attention belongs outside of context_parallel",
                 )
+        if not enable_gqa and query.shape[1] != key.shape[1]:
+            refuse("key", f"{query.shape[1]} heads, as the query has", key.shape[1], "enable_gqa=True allows fewer")
 
     def attend_sdpa(self, query: Any, key: Any, value: Any, **how: Any) -> Any:
         """torch.nn.functional.scaled_dot_product_attention of the whole sequence, whose other arguments `how`
         has."""
-        self.check(query, key, value)
+        self.check(query, key, value, how["enable_gqa"])
         if how["attn_mask"] is not None:
             hint = "flex_attention takes a function of positions in the whole"
             refuse("attn_mask", "none under context_parallel", "one", hint)
         if how["dropout_p"]:
             refuse("dropout_p", "0 under context_parallel", how["dropout_p"])
-        if not how["enable_gqa"] and query.shape[1] != key.shape[1]:
-            refuse("key", f"{query.shape[1]} heads, as the query has", key.shape[1], "enable_gqa=True allows fewer")
         is_causal = bool(how["is_causal"])
         plan = self.causal if is_causal else self.full
         return self._attend(query, key, value, plan, how["scale"], causal=is_causal)[0]
 
-    def attend_flex(self, query: Any, key: Any, value: Any, score: Any, block_mask: Any, scale: Any) -> Any:
+    def attend_flex(
+        self, query: Any, key: Any, value: Any, score: Any, block_mask: Any, scale: Any, enable_gqa: bool
+    ) -> Any:
         """(output, lse) of torch.nn.attention.flex_attention of the whole sequence."""
-        self.check(query, key, value)
+        self.check(query, key, value, enable_gqa)
         lengths = (self.length, self.length)
         if block_mask is not None and not is_for_any_length(block_mask):
             if tuple(block_mask.seq_lengths) != lengths:

@@ -329,10 +329,7 @@ def flex_attention(
     if context is not None:
         if reason == "maxima of rows":
             refuse("return_aux", "no max_scores under context_parallel", "max_scores")
-        if not enable_gqa and query.shape[1] != key.shape[1]:
-            hint = "enable_gqa=True allows fewer"
-            refuse("key", f"{query.shape[1]} heads, as the query has", key.shape[1], hint)
-        found = context.attend_flex(query, key, value, score_mod, block_mask, scale)
+        found = context.attend_flex(query, key, value, score_mod, block_mask, scale, enable_gqa)
         return _return(*found, return_lse, return_aux)
     if reason:
         _count(fallbacks, reason)
