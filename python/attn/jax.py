@@ -55,7 +55,7 @@ from ._plan import _compile, remember
 from ._problem import Spec
 from ._scan import Scan
 from ._source import Gradients, Source, Text, Wanted, reads
-from .integrations._tables import add_table, read_table
+from .integrations._tables import add_table, fit_table, read_table
 from .typing import Mask, OptionsLike, Score, Window
 
 __all__ = ["attention", "context_attention", "paged_attention"]
@@ -271,10 +271,7 @@ def _to_4d(x: Any, name: str) -> Any:
 
 def _to_table(x: Any, name: str, whole: Tuple[int, ...]) -> Any:
     x = jnp.asarray(x)
-    x = x.reshape((1,) * (4 - x.ndim) + x.shape)
-    if x.ndim != 4 or any(extent not in (1, most) for extent, most in zip(x.shape, whole)):
-        refuse(name, f"a shape that broadcasts to {whole}", x.shape)
-    return x
+    return x.reshape(fit_table(name, x.shape, whole))
 
 
 def _both(first: Optional[Callable], second: Callable) -> Callable:

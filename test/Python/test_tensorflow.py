@@ -145,7 +145,11 @@ def test_a_model_learns():
         ({"dtype": "float64"}, "^q: expected float32, float16 or bfloat16, got float64"),
         ({"rank": 3}, "^q: expected 4 dimensions, got shape"),
         ({"causal": "left"}, "^causal: expected"),
-        ({"bias": tf.zeros((1, 1, 1, 9, 11))}, "^bias: expected at most 4 dimensions, got shape"),
+        ({"bias": tf.zeros((1, 1, 1, 9, 11))}, r"^bias: expected a shape that broadcasts to \(2, 4, 9, 11\), got \(1, 1"),
+        ({"bias": tf.zeros((4, 9, 12))}, r"^bias: expected a shape that broadcasts to .*, got \(4, 9, 12\)"),
+        ({"bias": tf.zeros((2, 9, 11))}, r"^bias: expected a shape that broadcasts to .*, got \(2, 9, 11\)"),
+        ({"keep": CAUSAL[:8]}, r"^keep: expected a shape that broadcasts to .*, got \(8, 11\)"),
+        ({"keep": CAUSAL, "layout": "bshd"}, r"^keep: expected a shape that broadcasts to \(2, 9, 4, 4\)"),
     ],
 )
 def test_refusals(how, message):
@@ -155,6 +159,22 @@ def test_refusals(how, message):
         q = q[0]
     with pytest.raises(attn.Error, match=message):
         attention(q, k, v, **how)
+
+
+@pytest.mark.parametrize("extent", [None, 9])
+def test_tables_of_graphs_are_checked(extent):
+    """Extents that are known when the graph is made then, and others when it runs."""
+    q, k, v = make()
+    of_bias = tf.TensorSpec((4, extent, None), "float32")
+    whole = [tf.TensorSpec((2, 4, 9, 16), "float32"), *[tf.TensorSpec((2, 4, None, 16), "float32")] * 2]
+    call = tf.function(lambda q, k, v, bias: attention(q, k, v, bias=bias), input_signature=[*whole, of_bias])
+    bias = tf.random.normal((4, 9, 11))
+    assert np.abs(call(q, k, v, bias) - define(q, k, v, bias)[0]).max() < 2e-4
+    with pytest.raises(Exception, match="bias: expected a shape that broadcasts to"):
+        call(q, k, v, bias[:, :, :10])
+    wrong = tf.function(lambda q, k, v, bias: attention(q, k, v, bias=bias[:3]), input_signature=[*whole, of_bias])
+    with pytest.raises(Exception, match=r"bias: expected a shape that broadcasts to \(2, 4, 9, None\)"):
+        wrong(q, k, v, bias)
 
 
 def test_scores_that_read_tensors_are_refused():

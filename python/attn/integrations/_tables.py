@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 from .. import _dynamo
+from .._library import refuse
+
+
+def fit_table(name: str, shape: Sequence[Any], whole: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """The shape in 4 dimensions. Raises Error where it does not broadcast to `whole`, (B, H, M, N). An extent that
+    nobody knows yet is None."""
+    found = (1,) * (4 - len(shape)) + tuple(shape)
+    if len(found) != 4 or any(x not in (1, None) and y not in (x, None) for x, y in zip(found, whole)):
+        refuse(name, f"a shape that broadcasts to {whole}", tuple(shape))
+    return found
 
 
 def read_table(table: Any) -> Callable:

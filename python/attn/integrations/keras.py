@@ -15,7 +15,7 @@ import keras
 import attn
 
 from .._library import refuse
-from ._tables import add_table, read_table
+from ._tables import add_table, fit_table, read_table
 
 __all__ = ["Patch", "dot_product_attention", "patch"]
 
@@ -68,11 +68,7 @@ def dot_product_attention(
 
 
 def _to_table(x: Any, name: str, whole: Any) -> Any:
-    if len(x.shape) > 4 or any(
-        extent not in (1, most) for extent, most in zip(x.shape[::-1], whole[::-1])
-    ):
-        refuse(name, f"a shape that broadcasts to {whole}", tuple(x.shape))
-    return keras.ops.reshape(x, (1,) * (4 - len(x.shape)) + tuple(x.shape))
+    return keras.ops.reshape(x, fit_table(name, x.shape, whole))
 
 
 def _attend_torch(q: Any, k: Any, v: Any, bias: Any, mask: Any, scale: Any, is_causal: bool) -> Any:

@@ -20,7 +20,7 @@ from .._library import refuse
 from .._scan import Scan
 from ..typing import Causal, Layout, OptionsLike, Score, Window
 from ..typing import Mask as MaskFunction
-from ._tables import add_table, read_table
+from ._tables import add_table, fit_table, read_table
 
 __all__ = ["attention"]
 
@@ -127,7 +127,10 @@ def attention(
     named = {"q": q, "k": k, "v": v}
     for name, x in (("sink", sink), ("bias", bias), ("keep", keep)):
         if x is not None:
-            named[name] = tf.convert_to_tensor(x)
+            named[name] = x = tf.convert_to_tensor(x)
+            # Of a graph, what is known when it is made.
+            if name != "sink" and x.shape.rank is not None:
+                fit_table(name, x.shape, _find_whole(q, k, layout))
     rows = (q.shape[0], *((q.shape[2], q.shape[1]) if layout == "bshd" else q.shape[1:3]))
     how: Dict[str, Any] = dict(scale=scale, causal=causal, window=window, layout=layout)
     how["options"] = options
@@ -136,7 +139,7 @@ def attention(
     def attend(*tensors: Any) -> Any:
         def forward(*arrays: Any) -> Tuple[Any, Any]:
             given = dict(zip(named, arrays))
-            return attn.attention(**_bind(given, score, mask), return_lse=True, **how)
+            return attn.attention(**_bind(given, score, mask, layout), return_lse=True, **how)
 
         of_output = (*q.shape[:3], v.shape[3])
         output, lse = _call(forward, [*tensors], [(q.dtype, of_output), (tf.float32, rows)])
@@ -170,19 +173,24 @@ def attention(
     return (output, lse) if return_lse else output
 
 
-def _bind(given: Dict[str, Any], score: Any, mask: Any) -> Dict[str, Any]:
+def _find_whole(q: Any, k: Any, layout: str) -> Tuple[Any, ...]:
+    """(B, H, M, N)."""
+    head_dim, dim = (2, 1) if layout == "bshd" else (1, 2)
+    return q.shape[0], q.shape[head_dim], q.shape[dim], k.shape[dim]
+
+
+def _bind(given: Dict[str, Any], score: Any, mask: Any, layout: str) -> Dict[str, Any]:
     """The arguments of attn.attention, with the tables in its functions."""
+    whole = _find_whole(given["q"], given["k"], layout)
     given = dict(given)
     bias, keep = given.pop("bias", None), given.pop("keep", None)
-    given["score"] = score if bias is None else add_table(_to_table(bias, "bias"), score)
-    given["mask"] = mask if keep is None else _keep(mask, _to_table(keep, "keep"))
+    given["score"] = score if bias is None else add_table(_to_table(bias, "bias", whole), score)
+    given["mask"] = mask if keep is None else _keep(mask, _to_table(keep, "keep", whole))
     return given
 
 
-def _to_table(x: Any, name: str) -> Any:
-    if x.ndim > 4:
-        refuse(name, "at most 4 dimensions", f"shape {x.shape}")
-    return x.reshape((1,) * (4 - x.ndim) + x.shape)
+def _to_table(x: Any, name: str, whole: Tuple[Any, ...]) -> Any:
+    return x.reshape(fit_table(name, x.shape, whole))
 
 
 def _keep(mask: Any, table: Any) -> Any:
@@ -197,9 +205,9 @@ def _compute(
 ) -> List[Any]:
     """Gradients of all but `keep`, in the types of what they are of."""
     output, lse, d_output, d_lse = of
-    bias = given.get("bias")
-    table = None if bias is None else _to_table(bias, "bias")
-    arguments = _bind({**given, "bias": table} if bias is not None else given, score, mask)
+    bias, whole = given.get("bias"), _find_whole(given["q"], given["k"], how["layout"])
+    table = None if bias is None else _to_table(bias, "bias", whole)
+    arguments = _bind({**given, "bias": table} if bias is not None else given, score, mask, how["layout"])
     wrt = () if table is None else (table,)
     results = dict(output=output, lse=lse, d_lse=numpy.ascontiguousarray(d_lse))
     found = attn.gradient(
