@@ -64,25 +64,31 @@ def list_calls(n):
     return calls
 
 
-def compare(n, method):
-    whole, d_output = make(n), torch.randn(2, 4, n, D)
-    parts, d_part, places = [x.clone() for x in whole], d_output.clone(), torch.arange(n)
-    for name, (call, how) in list_calls(n).items():
-        wanted, _, *gradients = define(*whole, d_output, how)
-        buffers, dims = [*parts, d_part, places], [2, 2, 2, 2, 0]
-        with integration.context_parallel(mesh, buffers=buffers, buffer_seq_dims=dims, method=method):
-            leaves = [x.clone().requires_grad_() for x in parts]
-            where = places.clone()
-            output = call(*leaves)
-            output.backward(d_part)
-        assert F.scaled_dot_product_attention is pytorch_sdpa and flex.flex_attention is pytorch_flex
-        assert all(torch.equal(x, y) for x, y in zip(parts, whole)) and torch.equal(places, torch.arange(n))
-        for x, y in zip((output, *[x.grad for x in leaves]), (wanted, *gradients)):
-            error = (x - y[:, :, where]).abs().max()
-            assert error < 2e-5 * max(1.0, y.abs().max()), (n, name, method, error)
-        (found,) = integration.context_parallel_unshard(mesh, [output.detach()], [2])
-        assert (found - wanted).abs().max() < 2e-5
+def check(name, call, how, whole, method="gather"):
+    # Output and gradients of one sequence, compared with those of one process in f64.
+    n = whole[0].shape[2]
+    d_output, places = torch.randn(2, 4, n, D), torch.arange(n)
+    parts, d_part = [x.clone() for x in whole], d_output.clone()
+    wanted, _, *gradients = define(*whole, d_output, how)
+    buffers, dims = [*parts, d_part, places], [2, 2, 2, 2, 0]
+    with integration.context_parallel(mesh, buffers=buffers, buffer_seq_dims=dims, method=method):
+        leaves = [x.clone().requires_grad_() for x in parts]
+        where = places.clone()
+        output = call(*leaves)
+        output.backward(d_part)
+    assert F.scaled_dot_product_attention is pytorch_sdpa and flex.flex_attention is pytorch_flex
+    assert all(torch.equal(x, y) for x, y in zip(parts, whole)) and torch.equal(places, torch.arange(n))
+    for x, y in zip((output, *[x.grad for x in leaves]), (wanted, *gradients)):
+        error = (x - y[:, :, where]).abs().max()
+        assert error < 2e-5 * max(1.0, y.abs().max()), (n, name, method, error)
+    (found,) = integration.context_parallel_unshard(mesh, [output.detach()], [2])
+    assert (found - wanted).abs().max() < 2e-5
     return where
+
+
+def compare(n, method):
+    whole = make(n)
+    return [check(name, *case, whole, method) for name, case in list_calls(n).items()][0]
 
 
 where = compare(N, "gather")
@@ -101,16 +107,11 @@ with integration.context_parallel(mesh, buffers=[x, y], buffer_seq_dims=[0, 0], 
 assert torch.equal(x, torch.arange(N)) and torch.equal(y, where)
 
 # A plan of a block mask is found again for as long as it reads the same: ids that change are seen.
-q, k, v = make(N)
+whole = make(N)
 mask = integration.create_block_mask(documents, None, None, N, N)
 for change in (0, 0, 1):
     ids += change * (torch.arange(N) % 2).to(torch.int32)
-    i, j = torch.arange(N)[:, None], torch.arange(N)
-    wanted = pytorch_sdpa(q, k, v, attn_mask=documents(0, 0, i, j), enable_gqa=True)
-    parts = [x.clone() for x in (q, k, v)]
-    with integration.context_parallel(mesh, buffers=parts, buffer_seq_dims=[2] * 3):
-        output = flex.flex_attention(*parts, block_mask=mask, enable_gqa=True)
-    assert (output - wanted[:, :, where]).abs().max() < 2e-5, change
+    check(change, lambda *x: flex.flex_attention(*x, block_mask=mask, enable_gqa=True), dict(mask=documents), whole)
 ids.copy_(torch.arange(N) * 3 // N)
 
 
@@ -125,19 +126,19 @@ assert first.full is again.full and first.causal is again.causal
 plans = [x._find_plan(mask, documents) for x in (first, again, ring)]
 assert plans[0] is plans[1] and plans[0].method == "gather" and plans[2].method == "ring"
 
-# A compiled function is taken into a full graph.
-torch._dynamo.reset()
-wanted = pytorch_sdpa(q, k, v, is_causal=True, enable_gqa=True)
 
-
+# A compiled function is taken into a full graph, forward and backward.
 def attend(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
 
 
-parts = [x.clone() for x in (q, k, v)]
-with integration.context_parallel(mesh, buffers=parts, buffer_seq_dims=[2] * 3):
-    output = torch.compile(attend, backend="aot_eager", fullgraph=True)(*parts)
-assert (output - wanted[:, :, where]).abs().max() < 2e-5
+def attend_flex(q, k, v):
+    return flex.flex_attention(q, k, v, score_mod=alibi, block_mask=mask, enable_gqa=True)
+
+
+for call, how in ((attend, dict(causal=True)), (attend_flex, dict(score=alibi, mask=documents))):
+    torch._dynamo.reset()
+    check(call.__name__, torch.compile(call, backend="aot_eager", fullgraph=True), how, whole)
 
 
 def expect(words, call, **how):

@@ -74,9 +74,13 @@ for of_sink in ([Shard(0), Replicate()], [Replicate(), Replicate()]):
 # A plan of one's own, here that of PyTorch's chunks with the mask.
 keep = lambda b, h, i, j: (j <= i) & (i - j < 30)
 p = plan(N, mesh=mesh["cp"], mask=keep, sharding=[list(x) for x in cut_as_chunks(N, ranks // 2)])
-given = [distribute_tensor(x, mesh, places) for x in whole]
+given = [distribute_tensor(x, mesh, places).requires_grad_() for x in whole]
 found = context_parallel_attention(*given, plan=p, mask=keep, mesh=mesh["cp"])
-assert (found.full_tensor() - define(*whole, d_output, dict(mask=keep))[0]).abs().max() < 1e-4
+found.backward(distribute_tensor(d_output, mesh, places))
+wanted, _, *gradients = define(*whole, d_output, dict(mask=keep))
+for x, y in zip((found, *[x.grad for x in given]), (wanted, *gradients)):
+    assert (x.full_tensor() - y).abs().max() < 1e-4
+given = [x.detach() for x in given]
 
 
 def expect(words, *tensors, **how):
