@@ -164,6 +164,9 @@ expect("key: expected 2 heads, as the query has, got 1", lambda q, k, v: sdpa(q,
 expect("key: expected 2 heads, as the query has, got 1", lambda q, k, v: flex.flex_attention(q, k[:, :1], v[:, :1]))
 expect(f"block_mask: expected one of (M, N) = ({N}, {N})", lambda q, k, v: flex.flex_attention(
     q, k, v, block_mask=integration.create_block_mask(documents, None, None, 7, 7)))
+expect("return_aux: expected no max_scores under context_parallel", lambda *x: flex.flex_attention(
+    *x, return_aux=flex.AuxRequest(max_scores=True)))
+expect("load_balancer: expected None", lambda *x: integration.context_parallel_unshard(mesh, [], [], object()))
 expect("context_parallel: expected one at a time", lambda *x: integration.context_parallel(
     mesh, buffers=[torch.arange(N)], buffer_seq_dims=[0]).__enter__())
 expect("buffers: expected tensors of the sequence, to know its length, got none", nothing, buffers=[], buffer_seq_dims=[])

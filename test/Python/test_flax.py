@@ -110,6 +110,12 @@ def test_refusals(how, message):
         dot_product_attention(*make(1), **how)
 
 
+def test_other_batches_are_refused():
+    q, k, v = make(1)
+    with pytest.raises(attn.Error, match=r"^key and value: expected batches \(1,\), as in query"):
+        dot_product_attention(q, jnp.concatenate([k, k]), v)
+
+
 def test_dropout_that_is_off():
     q, k, v = make(1)
     got = dot_product_attention(q, k, v, dropout_rate=0.1, deterministic=True)

@@ -157,4 +157,6 @@ def test_wrong_calls():
         integration.flex_attention(q[0], k, v)
     with pytest.raises(ValueError, match="enable_gqa"):
         integration.flex_attention(q, k[:, :2], v[:, :2])
+    with pytest.raises(ValueError, match="key: expected 3 batches, as the query has, or one beside"):
+        integration.flex_attention(*(x.repeat(count, 1, 1, 1) for x, count in zip((q, k, v), (3, 2, 2))))
     assert integration.flex_attention(q, k[:, :2], v[:, :2], enable_gqa=True).shape == q.shape
