@@ -17,6 +17,8 @@ namespace attn {
 /// A word that an option says is one that `Overrides` takes.
 struct WordParser : llvm::cl::parser<std::string> {
   using llvm::cl::parser<std::string>::parser;
+  /// LLVM's options call it of the type that they name.
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method)
   bool parse(llvm::cl::Option &option, llvm::StringRef name, llvm::StringRef text,
              std::string &value) {
     value = text.str();
@@ -55,7 +57,7 @@ private:
 
     const Word &word;
     std::string name, help;
-    typename Parent::template Option<std::string, WordParser> option;
+    Parent::template Option<std::string, WordParser> option;
   };
   /// LLVM holds pointers to options.
   std::deque<Option> options;
