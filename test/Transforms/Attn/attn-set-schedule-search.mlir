@@ -9,8 +9,9 @@
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda search=8192 block-m=100" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: attn-opt %s --attn-set-schedule="target=cuda block-m=192 block-n=96" | FileCheck %s --check-prefix=GIVEN
 // RUN: attn-opt %s --attn-set-schedule="target=cpu search=8192 block-m=192 block-n=96" | FileCheck %s --check-prefix=GIVEN
-// Elements without products have no model either: room 4 refuses them.
-// RUN: sed s/bf16/f32/g %s | attn-opt --attn-set-schedule="target=cuda search=8192 block-m=4096" | FileCheck %s --check-prefix=WIDE
+// Elements of three parts take three times the memory.
+// RUN: sed s/bf16/f32/g %s | attn-opt --attn-set-schedule="target=cuda search=8192" | FileCheck %s --check-prefix=WIDE
+// RUN: sed s/bf16/f32/g %s | not attn-opt --attn-set-schedule="target=cuda search=8192 block-m=128 block-n=64" 2>&1 | FileCheck %s --check-prefix=PARTS
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda search=-1" 2>&1 | FileCheck %s --check-prefix=LEAST
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda search=2147483648" 2>&1 | FileCheck %s --check-prefix=MOST
 
@@ -21,7 +22,8 @@
 // FEW: #attn.schedule<block_m = 64, block_n = 64,
 // NONE: expected block_m in multiples of 64
 // GIVEN: #attn.schedule<block_m = 192, block_n = 96
-// WIDE: #attn.schedule<block_m = 4096,
+// WIDE: #attn.schedule<block_m = 128, block_n = 32,
+// PARTS: expected at most 232448 bytes of shared memory in a block on sm_90a, got 295128 for block_m 128, block_n 64 and stages 2; the nearest is block_n 32, or stages 1
 // LEAST: error: expected rows of a search from 0 to 2147483647, got -1
 // MOST: error: expected rows of a search from 0 to 2147483647, got 2147483648
 func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
