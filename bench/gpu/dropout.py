@@ -16,38 +16,23 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import SDPBackend
 
 import attn
 import measure
+from peers import list_sdpa
 
 Call = Callable[[], Any]
 TOKENS, HIDDEN, LENGTH, P = 16384, 2048, 4096, 0.1
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "fa2": SDPBackend.FLASH_ATTENTION}
 
 
-def make_sdpa(backend: SDPBackend, causal: bool, *tensors: torch.Tensor) -> Call:
-    def call() -> Any:
-        with sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal, dropout_p=P)
-
-    return call
-
-
 def list_forwards(causal: bool, *tensors: torch.Tensor) -> Dict[str, Call]:
-    """Everybody that can do it; what fails at its first call is told and left out."""
-    calls: Dict[str, Call] = {
+    return {
         "attn": lambda: attn.attention(*tensors, causal=causal, dropout_p=P, dropout_seed=7),
         "without": lambda: attn.attention(*tensors, causal=causal),
+        **list_sdpa(BACKENDS, causal, *tensors, dropout=P),
     }
-    for name, backend in BACKENDS.items():
-        call = make_sdpa(backend, causal, *tensors)
-        try:
-            call()
-            calls[name] = call
-        except RuntimeError as error:
-            print(f"  {name} left out: {str(error).splitlines()[0]}")
-    return calls
 
 
 def list_backwards(forwards: Dict[str, Call], *tensors: torch.Tensor) -> Dict[str, Call]:

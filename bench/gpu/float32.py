@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import SDPBackend
 
 import attn
 import measure
+from peers import list_sdpa
 
 Call = Callable[[], Any]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -30,25 +31,8 @@ BACKENDS = {"efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH
 TOKENS = 16384
 
 
-def make_sdpa(backend: SDPBackend, causal: bool, *tensors: torch.Tensor) -> Call:
-    def call() -> Any:
-        with sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal)
-
-    return call
-
-
 def list_calls(causal: bool, *tensors: torch.Tensor) -> Dict[str, Call]:
-    """What fails at its first call is told and left out."""
-    calls: Dict[str, Call] = {"attn": lambda: attn.attention(*tensors, causal=causal)}
-    for name, backend in BACKENDS.items():
-        call = make_sdpa(backend, causal, *tensors)
-        try:
-            call()
-            calls[name] = call
-        except RuntimeError as error:
-            print(f"  {name} left out: {str(error).splitlines()[0]}")
-    return calls
+    return {"attn": lambda: attn.attention(*tensors, causal=causal), **list_sdpa(BACKENDS, causal, *tensors)}
 
 
 def differentiate(call: Call, tensors: Sequence[torch.Tensor], d_output: torch.Tensor) -> Call:

@@ -15,14 +15,27 @@ Call = Callable[[], Any]
 NAMES = ("cudnn", "fa3", "fa2", "flex")
 
 
-def _make_sdpa(backend: SDPBackend, causal: bool, q: Tensor, k: Tensor, v: Tensor) -> Call:
-    grouped = q.shape[1] != k.shape[1]
+def make_sdpa(backend: SDPBackend, causal: bool, q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0) -> Call:
+    how: Dict[str, Any] = dict(is_causal=causal, enable_gqa=q.shape[1] != k.shape[1], dropout_p=dropout)
 
     def call() -> Any:
         with sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, **how)
 
     return call
+
+
+def list_sdpa(backends: Dict[str, SDPBackend], causal: bool, *tensors: Tensor, dropout: float = 0.0) -> Dict[str, Call]:
+    """Those of PyTorch's that can do it; what fails at its first call is told and left out."""
+    calls: Dict[str, Call] = {}
+    for name, backend in backends.items():
+        call = make_sdpa(backend, causal, *tensors, dropout=dropout)
+        try:
+            call()
+            calls[name] = call
+        except RuntimeError as error:
+            print(f"  {name} left out: {str(error).splitlines()[0]}")
+    return calls
 
 
 def _make_fa3(causal: bool, q: Tensor, k: Tensor, v: Tensor) -> Call:
@@ -68,7 +81,7 @@ def make_peers(names: Sequence[str], variant: Variant, q: Tensor, k: Tensor, v: 
                 call = _make_fa3(variant.name == "causal", q, k, v)
             elif simple:
                 backend = SDPBackend.CUDNN_ATTENTION if name == "cudnn" else SDPBackend.FLASH_ATTENTION
-                call = _make_sdpa(backend, variant.name == "causal", q, k, v)
+                call = make_sdpa(backend, variant.name == "causal", q, k, v)
             else:
                 continue
             call()

@@ -54,6 +54,17 @@ def test_float32(d, causal):
     check(lse, wanted[1], torch.float32)
 
 
+@pytest.mark.parametrize("d", [64, 128])
+@pytest.mark.parametrize("causal", [False, "bottom_right"])
+def test_gradients_of_float32(d, causal):
+    tensors = recorded(d=d, dtype=torch.float32)
+    output = attn.attention(*tensors, causal=causal)
+    d_output = torch.randn_like(output)
+    got = torch.autograd.grad(output, tensors, d_output)
+    for x, y in zip(got, gradients(tensors, d_output, causal=causal or None)):
+        assert (x.double() - y).norm() <= 1e-5 * y.norm()
+
+
 @pytest.mark.parametrize("m,n", [(1, 1), (1, 1000), (127, 129), (128, 128), (129, 127), (513, 64)])
 @pytest.mark.parametrize("causal", [False, "top_left", "bottom_right"])
 def test_lengths(m, n, causal):

@@ -1,5 +1,4 @@
-//===- SplitProducts.cpp - tile-split-products
-//-------------------------------------------------===//
+//===- SplitProducts.cpp - tile-split-products -------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
