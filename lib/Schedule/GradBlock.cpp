@@ -248,8 +248,8 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
   if (work.isListed && (!work.isMasked || work.gathersMask) &&
       block.headDim + block.valueDim > 3 * machine.getWarpgroupRows())
     return false;
-  // More conditions are four loops.
-  if (work.rowConditions > 1 || (work.hasFactor && work.isMasked))
+  // More conditions are four loops, and one read after another takes addresses of both.
+  if (work.rowConditions > 1 || work.chainsMask || (work.hasFactor && work.isMasked))
     return false;
   bool isOfOneRange = work.otherRanges == 0, computes = work.derivesScores && work.isLong;
   bool readsTwice = work.gathersScore && work.gathersMask;

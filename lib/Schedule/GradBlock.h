@@ -70,8 +70,9 @@ struct GradWork {
   bool isRagged = false;
   /// Whether tiles are those of a list.
   bool isListed = false;
-  /// Whether a mask reads tensors, at places that differ within a tile, in which numbers ascend.
-  bool readsMask = false, gathersMask = false, searchesMask = false;
+  /// Whether a mask reads tensors, at places that differ within a tile, in which numbers ascend, or
+  /// at places that another tensor tells.
+  bool readsMask = false, gathersMask = false, searchesMask = false, chainsMask = false;
   /// Operations of a mask beyond the first comparison, and operations of other regions besides the
   /// mask.
   int64_t maskWeight = 0;

@@ -70,8 +70,7 @@ def place(
 ) -> Functions:
     """`rows` and `keys` are sorted tables of positions, or None where positions are the call's own; `total`
     has M and N of the whole. `head` and `batch` are arrays of the first one, where a call has some of them."""
-    q = None if rows is None else Captured(rows, is_sorted=True)
-    k = None if keys is None else Captured(keys, is_sorted=True)
+    q, k = (None if x is None else Captured(x, is_sorted=True, is_natural=True) for x in (rows, keys))
     score, mask = functions
     total = Captured(total)
     first_head, first_batch = (None if x is None else Captured(x) for x in (head, batch))

@@ -40,15 +40,16 @@ _BUILTINS = {name: value for name, value in _NOW.items() if name not in _IMPURE}
 
 
 class Captured:
-    """An array marked by `attn.tensor` or `attn.assume_sorted`."""
+    """An array marked by `attn.tensor` or `attn.assume_sorted`, or one of positions: no element of
+    it is below 0, so that none of them counts from the end where it is an index."""
 
-    def __init__(self, array: Any, is_sorted: bool = False) -> None:
+    def __init__(self, array: Any, is_sorted: bool = False, is_natural: bool = False) -> None:
         if not _arrays.is_array(array):
             raise Error(
                 "invalid argument",
                 "expected a NumPy array or PyTorch tensor, got " + _arrays.describe_type(array),
             )
-        self.array, self.is_sorted = array, is_sorted
+        self.array, self.is_sorted, self.is_natural = array, is_sorted, is_natural
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -403,7 +404,8 @@ class Scan:
         elif kind is Captured:
             self.is_foreign |= _arrays.is_foreign(value.array)
             self.arrays.append(value.array)
-            self.key.append((value.array.dtype, len(value.array.shape), value.is_sorted))
+            facts = (value.is_sorted, value.is_natural)
+            self.key.append((value.array.dtype, len(value.array.shape), facts))
         elif kind in (tuple, list):
             self.key.append((kind, len(value)))
             if self._is_first(id(value)):

@@ -62,8 +62,16 @@ class Length(Operand):
 class Capture:
     """An array that a trace reads: an argument of the kernel. Plans outlive the array itself."""
 
-    def __init__(self, name: str, array: Any, slot: Optional[int], is_sorted: bool) -> None:
-        self.name, self.slot, self.is_sorted = name, slot, is_sorted
+    def __init__(
+        self,
+        name: str,
+        array: Any,
+        slot: Optional[int],
+        is_sorted: bool,
+        is_natural: bool = False,
+    ) -> None:
+        self.name, self.slot = name, slot
+        self.is_sorted, self.is_natural = is_sorted, is_natural
         self.element = _arrays.type_name(array.dtype) or ""
         # Any byte but 0 is true, where views make bools of bytes: they are read as bytes.
         self.type = "i8" if self.element == "i1" else self.element
@@ -347,7 +355,9 @@ class Trace:
         while unique in self._names or re.fullmatch(r"[tu]\d+", unique):
             unique, count = f"{stem}_{count}", count + 1
         self._names.add(unique)
-        capture = Capture(unique, captured.array, slot, captured.is_sorted)
+        capture = Capture(
+            unique, captured.array, slot, captured.is_sorted, captured.is_natural
+        )
         self.captures.append(capture)
         self.arrays.append(captured.array)
         self._by_array[key] = capture
@@ -389,6 +399,8 @@ class Trace:
             source = self._emit_before(("sorted", capture.name), text, "").name
         text = f"tensor.extract {source}[{', '.join(names)}] : {capture.ir_type}"
         value = self.emit(text, type_)
+        if capture.is_natural:
+            value.low = 0
         if capture.element == "i1":
             return _operations.compare("ne", value, 0)
         return self._widen(value)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import attn
+from attn._functions_of_parts import Functions, place
 
 
 def count(keep, ranges, tile, b=0, h=0):
@@ -106,3 +107,16 @@ def test_tensors_of_pytorch():
 def test_errors(how, words):
     with pytest.raises(attn.Error, match=words):
         attn.mask_ranges(**{"query_length": 100, **how})
+
+
+def test_documents_of_parts():
+    """Ids that are read where tables of positions tell: both are sorted, so that ends are searched."""
+    rng = np.random.default_rng(3)
+    ids = np.sort(rng.integers(0, 40, 4000)).astype("int32")
+    rows, keys = (np.sort(rng.permutation(4000)[:size]).astype("int32") for size in (500, 900))
+    documents = attn.assume_sorted(ids)
+    functions = Functions(None, lambda b, h, q, kv: (documents[q] == documents[kv]) & (kv <= q))
+    ranges = attn.mask_ranges(500, 900, mask=place(functions, rows, keys, np.array([4000, 4000])).mask)
+    i, j = rows[:, None], keys[None, :]
+    keep = (ids[i] == ids[j]) & (j <= i)
+    assert count(keep, ranges, (128, 128)) >= 3

@@ -106,6 +106,7 @@ private:
     Cast,
     CastU,
     Extract,
+    Dim,
     While
   };
 
@@ -133,6 +134,7 @@ private:
                                                    {"arith.extui", CastU},
                                                    {"arith.index_castui", CastU},
                                                    {"tensor.extract", Extract},
+                                                   {"tensor.dim", Dim},
                                                    {"scf.while", While}};
     auto code = codes.find(op.getName().getStringRef());
     EXPECT_NE(code, codes.end()) << op.getName().getStringRef().str();
@@ -262,6 +264,12 @@ private:
       }
       ASSERT_TRUE(position >= 0 && position < int64_t(tensor.elements.size()));
       r = tensor.elements[position];
+      break;
+    }
+    case Dim: {
+      // Only of the last dimension.
+      const Tensor &tensor = *tensors[step.in[0]];
+      r = tensor.columns ? tensor.columns : int64_t(tensor.elements.size());
       break;
     }
     case While: {

@@ -90,6 +90,17 @@ inline Problem selfProblem() {
   return problem;
 }
 
+/// `len` tells where rows and keys stand in a sequence whose ids are those of keys.
+inline Problem tableProblem() {
+  Problem problem = selfProblem();
+  while (problem.n == 0)
+    problem = selfProblem();
+  for (int64_t &position : problem.len.elements)
+    position = random(0, problem.n - 1);
+  llvm::sort(problem.len.elements);
+  return problem;
+}
+
 /// Sums with positions do not wrap in 64 bits, but do in 32; those of two of them wrap in both.
 inline int64_t wideNumber() {
   const int64_t sizes[] = {0, int64_t(1) << 29, int64_t(1) << 31, int64_t(1) << 62,

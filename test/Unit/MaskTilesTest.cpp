@@ -421,6 +421,34 @@ TEST(MaskTiles, Documents) {
   mask.check(randomProblem(), Expect::Sound);
 }
 
+TEST(MaskTiles, DocumentsOfTables) {
+  const std::string same = "%i = tensor.extract %len[%m] : tensor<?xindex>\n"
+                           "%j = tensor.extract %len[%n] : tensor<?xindex>\n"
+                           "%q = tensor.extract %idk[%b, %i] : tensor<?x?xi32>\n"
+                           "%t = tensor.extract %idk[%b, %j] : tensor<?x?xi32>\n"
+                           "%same = arith.cmpi eq, %q, %t : i32\n";
+  checkMask(same + "%k = arith.andi %same, %same : i1", Expect::ExactFull, 300, true, tableProblem);
+  checkMask(same + "%past = arith.cmpi sle, %j, %i : index\n"
+                   "%k = arith.andi %same, %past : i1",
+            Expect::ExactFull, 400, true, tableProblem);
+  // A table of a table.
+  checkMask("%i = tensor.extract %len[%n] : tensor<?xindex>\n"
+            "%j = tensor.extract %len[%i] : tensor<?xindex>\n"
+            "%t = tensor.extract %idk[%b, %j] : tensor<?x?xi32>\n"
+            "%x = arith.index_cast %t : i32 to index\n"
+            "%k = arith.cmpi sge, %x, %p : index",
+            Expect::ExactFull, 300, true, tableProblem);
+  // Falling indices are not searched.
+  checkMask("%c0 = arith.constant 0 : index\n"
+            "%i = arith.subi %c0, %n : index\n"
+            "%j = arith.addi %i, %m : index\n"
+            "%p0 = arith.maxsi %j, %c0 : index\n"
+            "%t = tensor.extract %idk[%b, %p0] : tensor<?x?xi32>\n"
+            "%x = arith.index_cast %t : i32 to index\n"
+            "%k = arith.cmpi sge, %x, %p : index",
+            Expect::Sound, 200, true, tableProblem);
+}
+
 TEST(MaskTiles, SearchedBounds) {
   const std::string position = "%t = tensor.extract %len[%n] : tensor<?xindex>\n";
   checkMask(causal + position + "%k = arith.cmpi sle, %t, %d : index", Expect::Exact, 200, true);

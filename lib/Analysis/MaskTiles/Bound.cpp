@@ -61,7 +61,9 @@ Expr ExprPool::intern(ExprNode node) {
     if (same(*known, node))
       return known;
   node.id = nodes.size();
-  for (Expr operand : node.operands) {
+  // A search runs over positions of its own.
+  ArrayRef<Expr> operands = node.operands;
+  for (Expr operand : node.kind == Kind::Search ? operands.take_front(2) : operands) {
     node.usesFixed |= operand->usesFixed;
     node.usesRunning |= operand->usesRunning;
   }
@@ -267,11 +269,15 @@ Expr ExprPool::read(Value tensor, ArrayRef<Value> leading, Expr index) {
                  .greatest = limit});
 }
 
-Expr ExprPool::search(Value tensor, ArrayRef<Value> leading, Expr offset, Expr least) {
+Expr ExprPool::search(Value tensor, ArrayRef<Value> leading, Expr offset, Expr least,
+                      Expr through) {
+  SmallVector<Expr, 4> operands = {offset, least};
+  if (through)
+    operands.push_back(through);
   return intern({.kind = Kind::Search,
                  .value = tensor,
                  .leading = SmallVector<Value, 2>(leading),
-                 .operands = {offset, least},
+                 .operands = std::move(operands),
                  .least = 0,
                  .greatest = positionLimit});
 }

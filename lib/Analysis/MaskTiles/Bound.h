@@ -57,7 +57,8 @@ struct ExprNode {
     Select,   // operands[0] ? operands[1] : operands[2]
     Clamp,    // operands[0], or the nearer of coefficients = {least, greatest} beyond them
     Read,     // value[leading..., operands[0]]: a tensor that is non-decreasing along its last dim
-    Search,   // first i in [0, NumRunning] with value[leading..., i + operands[0]] >= operands[1]
+    Search,   // first i in [0, NumRunning] with value[leading..., i + operands[0]] >= operands[1];
+              // with operands[2], a read where Running is i, its value takes the place of i
     // Booleans.
     Bool,        // constant
     Truth,       // value: an i1 that neither position reaches
@@ -126,7 +127,9 @@ public:
   /// Both ends are narrow.
   Expr clamp(Expr a, int64_t least, int64_t greatest);
   Expr read(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading, Expr index);
-  Expr search(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading, Expr offset, Expr least);
+  /// `through` is a read at the running position, or null.
+  Expr search(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading, Expr offset, Expr least,
+              Expr through = nullptr);
 
   Expr boolean(bool b);
   Expr truth(mlir::Value value, bool negated);
@@ -153,6 +156,8 @@ private:
 /// The values of the unknowns for `evaluate`.
 struct Environment {
   int64_t fixedBegin = 0, fixedEnd = 0, numRunning = 0;
+  /// Where a search is.
+  int64_t running = 0;
   /// An integer or i1 value that is constant in the block (inside or outside the mask region).
   llvm::function_ref<int64_t(mlir::Value)> scalar;
   /// An element of a captured tensor.
@@ -188,6 +193,8 @@ private:
   mlir::Value emitScalar(mlir::Value value);
   mlir::Value emitElement(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading,
                           mlir::Value last);
+  /// An index that an element of another tensor tells, which may be any number.
+  mlir::Value emitInside(mlir::Value tensor, mlir::Value index);
   mlir::Value constant(int64_t c);
 
   mlir::OpBuilder &builder;

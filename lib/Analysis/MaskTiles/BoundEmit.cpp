@@ -30,8 +30,9 @@ static int64_t evaluateSymbol(Symbol symbol, const Environment &environment) {
     return environment.fixedEnd;
   case Symbol::NumRunning:
     return environment.numRunning;
-  case Symbol::Fixed:
   case Symbol::Running:
+    return environment.running;
+  case Symbol::Fixed:
     break;
   }
   return 0;
@@ -78,8 +79,13 @@ int64_t Evaluator::evaluateSearch(Expr expr) {
   Number least = evaluate(expr->operands[1]);
   int64_t low = 0, high = environment.numRunning;
   while (low < high) {
-    int64_t middle = (low + high) / 2;
-    if (evaluateElement(expr, middle + offset) < least)
+    int64_t middle = (low + high) / 2, position = middle;
+    if (expr->operands.size() > 2) {
+      Environment here = environment;
+      here.running = middle;
+      position = attn::bound::evaluate(expr->operands[2], here);
+    }
+    if (evaluateElement(expr, position + offset) < least)
       low = middle + 1;
     else
       high = middle;
@@ -256,12 +262,28 @@ Value Emitter::emitElement(Value tensor, ArrayRef<Value> leading, Value last) {
   return tensor::ExtractOp::create(builder, loc, tensor, indices);
 }
 
+Value Emitter::emitInside(Value tensor, Value index) {
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  Value size = builder.createOrFold<tensor::DimOp>(loc, tensor, rank - 1);
+  Value last = builder.createOrFold<arith::SubIOp>(loc, size, constant(1));
+  index = builder.createOrFold<arith::MinSIOp>(loc, index, last);
+  return builder.createOrFold<arith::MaxSIOp>(loc, index, constant(0));
+}
+
+static bool readsElement(Expr expr) {
+  return expr->kind == Kind::Read || llvm::any_of(expr->operands, readsElement);
+}
+
 /// A wide number is in its own type, and a wide sum in a type that holds it.
 Value Emitter::emitWide(Expr expr) {
   if (expr->kind == Kind::Scalar)
     return emitScalar(expr->value);
-  if (expr->kind == Kind::Read)
-    return emitElement(expr->value, expr->leading, emit(expr->operands[0]));
+  if (expr->kind == Kind::Read) {
+    Value index = emit(expr->operands[0]);
+    if (readsElement(expr->operands[0]))
+      index = emitInside(expr->value, index);
+    return emitElement(expr->value, expr->leading, index);
+  }
   return expr->isWide && expr->kind == Kind::Sum ? emitWideSum(expr) : emit(expr);
 }
 
@@ -316,7 +338,17 @@ Value Emitter::emitSearch(Expr expr) {
   auto after = [&](OpBuilder &b, Location loc, ValueRange range) {
     Value sum = arith::AddIOp::create(b, loc, range[0], range[1]);
     Value middle = arith::DivUIOp::create(b, loc, sum, two);
-    Value position = b.createOrFold<arith::AddIOp>(loc, middle, offset);
+    Value position = middle;
+    Emitter here(b, loc, mask);
+    if (expr->operands.size() > 2) {
+      here.symbols = symbols;
+      here.scalars = scalars;
+      here.bind(Symbol::Running, middle);
+      position = here.emit(expr->operands[2]);
+    }
+    position = b.createOrFold<arith::AddIOp>(loc, position, offset);
+    if (expr->operands.size() > 2)
+      position = here.emitInside(expr->value, position);
     SmallVector<Value> indices(leading);
     indices.push_back(position);
     Value element = tensor::ExtractOp::create(b, loc, expr->value, indices);

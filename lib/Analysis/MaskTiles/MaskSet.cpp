@@ -42,6 +42,36 @@ private:
 };
 } // namespace
 
+/// The element at a running position that an index is, up to a number, or null.
+static Expr findRead(Expr index) {
+  auto isRead = [](Expr e) { return e->kind == Kind::Read && e->usesRunning && !e->usesFixed; };
+  if (isRead(index))
+    return index;
+  if (index->kind != Kind::Sum)
+    return nullptr;
+  for (auto [operand, coefficient] : llvm::zip_equal(index->operands, index->coefficients))
+    if (coefficient == 1 && isRead(operand))
+      return operand;
+  return nullptr;
+}
+
+namespace {
+/// An index that grows with the running position: that position, or an element at such an index,
+/// and a number.
+struct RunningIndex {
+  Expr offset, through;
+};
+} // namespace
+
+static std::optional<RunningIndex> splitIndex(ExprPool &pool, Expr index) {
+  Expr through = findRead(index);
+  Expr offset = pool.sub(index, through ? through : pool.symbol(Symbol::Running));
+  if (offset->usesRunning || offset->usesFixed ||
+      (through && !splitIndex(pool, through->operands[0])))
+    return std::nullopt;
+  return RunningIndex{offset, through};
+}
+
 std::optional<PositionBound> Projection::isolate(Expr literal, Symbol position) {
   Expr term = nullptr, rest = pool.constant(0);
   int64_t factor = 0;
@@ -81,13 +111,15 @@ std::optional<PositionBound> Projection::isolate(Expr literal, Symbol position) 
     return isolate(pool.sub(pool.add(pool.add(edge, divisor), -1), dividend), position);
   }
   if (term->kind == Kind::Read && position == Symbol::Running) {
-    Expr offset = pool.sub(term->operands[0], pool.symbol(Symbol::Running));
-    if (offset->usesRunning || offset->usesFixed)
+    auto index = splitIndex(pool, term->operands[0]);
+    if (!index)
       return std::nullopt;
+    auto search = [&](Expr least) {
+      return pool.search(term->value, term->leading, index->offset, least, index->through);
+    };
     if (isLow)
-      return PositionBound{true, pool.search(term->value, term->leading, offset, limit)};
-    Expr end = pool.search(term->value, term->leading, offset, pool.add(limit, 1));
-    return PositionBound{false, pool.add(end, -1)};
+      return PositionBound{true, search(limit)};
+    return PositionBound{false, pool.add(search(pool.add(limit, 1)), -1)};
   }
   return std::nullopt;
 }
@@ -156,7 +188,9 @@ Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
   }
   case Kind::Search: {
     Expr least = operand(1, isLeast);
-    return least ? pool.search(expr->value, expr->leading, expr->operands[0], least) : nullptr;
+    Expr through = expr->operands.size() > 2 ? expr->operands[2] : nullptr;
+    return least ? pool.search(expr->value, expr->leading, expr->operands[0], least, through)
+                 : nullptr;
   }
   default:
     return nullptr;

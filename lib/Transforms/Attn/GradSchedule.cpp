@@ -59,6 +59,13 @@ static int64_t countOtherRanges(Region &mask) {
   return count;
 }
 
+/// Whether an index is an element of another tensor.
+static bool isElement(Value index) {
+  if (auto cast = index.getDefiningOp<arith::IndexCastOp>())
+    index = cast.getIn();
+  return bool(index.getDefiningOp<tensor::ExtractOp>());
+}
+
 static void measureMask(Region &mask, GradWork &work) {
   RegionWork alone = measureRegion(mask);
   work.isMasked = !mask.empty();
@@ -69,6 +76,7 @@ static void measureMask(Region &mask, GradWork &work) {
   mask.walk([&](tensor::ExtractOp read) {
     work.readsMask = true;
     work.searchesMask |= bool(read.getTensor().getDefiningOp<AssumeOp>());
+    work.chainsMask |= llvm::any_of(read.getIndices(), isElement);
   });
 }
 
