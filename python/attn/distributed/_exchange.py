@@ -58,6 +58,30 @@ def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
     return _Steps(list(map(count, to)), list(map(count, of)), *indices)
 
 
+# index_select takes one element after another, so that wide ones move at the rate of memory.
+_WIDE = torch.complex128
+
+
+def _is_wide(x: torch.Tensor) -> bool:
+    """Whether rows of the last dimension are made of whole wide elements."""
+    size, per = x.element_size(), _WIDE.itemsize
+    steps = (x.shape[-1], x.storage_offset(), *x.stride()[:-1])
+    return x.dim() > 1 and x.stride(-1) == 1 and all(step * size % per == 0 for step in steps)
+
+
+def _select(x: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
+    """x.index_select(dim, index), where `dim` is not the last one of several."""
+    if not _is_wide(x):
+        return x.index_select(dim, index)
+    return x.view(_WIDE).index_select(dim, index).view(x.dtype)
+
+
+def _select_into(into: torch.Tensor, x: torch.Tensor, dim: int, index: torch.Tensor) -> None:
+    if _is_wide(x) and _is_wide(into):
+        x, into = x.view(_WIDE), into.view(_WIDE)
+    torch.index_select(x, dim, index, out=into)
+
+
 class Pending(NamedTuple):
     """A transfer on its way: what `finish` waits for, and what it does then on a CPU. Holds the memory that
     is sent and received."""
@@ -82,12 +106,12 @@ class Mover:
         steps = self.steps
 
         def pack() -> torch.Tensor:
-            return torch.cat([x.movedim(2, 0).index_select(0, steps.send) for x in parts], -1)
+            return torch.cat([_select(x.movedim(2, 0), 0, steps.send) for x in parts], -1)
 
         def unpack(found: torch.Tensor) -> None:
             columns = [x.shape[3] for x in into]
             for x, part in zip(into, found.movedim(0, 2).split(columns, -1)):
-                torch.index_select(part, 2, steps.place, out=x)
+                _select_into(x, part, 2, steps.place)
 
         return self._move(pack, unpack, steps.received, steps.sent, into)
 
@@ -96,7 +120,7 @@ class Mover:
         steps = self.steps
 
         def pack() -> torch.Tensor:
-            return torch.cat([x.movedim(2, 0).index_select(0, steps.back) for x in parts], -1)
+            return torch.cat([_select(x.movedim(2, 0), 0, steps.back) for x in parts], -1)
 
         def unpack(found: torch.Tensor) -> None:
             columns = [x.shape[3] for x in into]
@@ -167,14 +191,14 @@ class _Exchange(torch.autograd.Function):
     def forward(ctx: Any, x: Any, dim: int, route: Route, group: Any) -> Any:  # type: ignore[override]
         steps = find_steps(route, dist.get_rank(group), x.device)
         ctx.dim, ctx.steps, ctx.group, ctx.extent = dim, steps, group, x.shape[dim]
-        rows = x.movedim(dim, 0).index_select(0, steps.send)
+        rows = _select(x.movedim(dim, 0), 0, steps.send)
         found = _move(rows.contiguous(), steps.received, steps.sent, group)
-        return found.index_select(0, steps.place).movedim(0, dim).contiguous()
+        return _select(found, 0, steps.place).movedim(0, dim).contiguous()
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
         steps, dim = ctx.steps, ctx.dim
-        rows = gradient.movedim(dim, 0).index_select(0, steps.back).contiguous()
+        rows = _select(gradient.movedim(dim, 0), 0, steps.back).contiguous()
         parts = _move(rows, steps.sent, steps.received, ctx.group)
         total = _add_parts(parts, steps, ctx.extent)
         return total.to(gradient.dtype).movedim(0, dim), None, None, None
