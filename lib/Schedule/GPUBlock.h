@@ -33,6 +33,12 @@ inline Factors getFactors(int64_t bits) {
   return bits > 16 ? Factors{.bytes = 2, .parts = 3} : Factors{.bytes = bits / 8, .parts = 1};
 }
 
+/// Whether the products of a tile have a sum of their own, which is added to that of all tiles:
+/// those of parts, up to the columns of which registers hold both (tile-split-products).
+inline bool addsTiles(const Machine &machine, int64_t parts, int64_t columns) {
+  return parts > 1 && columns <= 2 * machine.getWarpgroupRows();
+}
+
 /// A block of attention: D and Dv, the bytes of a factor, what it follows, and the factors of an
 /// element.
 struct GPUBlock {

@@ -49,11 +49,16 @@ static int64_t getSumColumns(const GradBlock &block) {
   return (block.sumsKeys ? block.headDim : 0) + (block.sumsValues ? block.valueDim : 0);
 }
 
-/// Of a thread of a consumer for the sums, and for `quarters` of a tile beside them: each of 128
-/// has one half of every column of its 64 rows.
+/// Of a thread of a consumer for the sums, that of a tile among them, and for `quarters` of a tile
+/// beside them: each of 128 has one half of every column of its 64 rows.
 static int64_t getRegisters(const Machine &machine, const GradBlock &block, int64_t quarters) {
   auto perThread = [&](int64_t columns) { return machine.getTileRegisters(columns); };
-  return perThread(getSumColumns(block)) + perThread(block.running) * quarters / 4;
+  int64_t columns = std::max(block.headDim, block.valueDim);
+  // Where it is made, one of the products is no longer read.
+  int64_t ofTile = addsTiles(machine, block.parts, columns)
+                       ? std::max(perThread(columns - block.running), int64_t(8))
+                       : 0;
+  return perThread(getSumColumns(block)) + ofTile + perThread(block.running) * quarters / 4;
 }
 
 /// A pass over keys whose tiles have as many rows as keys, and regions that keep nothing beside
@@ -113,6 +118,8 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     mask += 12;
   // Addresses of three tiles for one.
   if (work.isMasked && block.parts > 1)
+    mask += kOtherRegisters + 16;
+  if (!block.rowsRun && block.parts > 1 && (work.isListed || work.isRagged))
     mask += kOtherRegisters;
   // Where sequences begin and end.
   if (work.isRagged)

@@ -18,6 +18,7 @@ if not torch.cuda.is_available():
 if torch.cuda.get_device_capability() != (9, 0):
     pytest.skip("no device of compute capability 9.0", allow_module_level=True)
 
+import attn.integrations.torch as ours  # noqa: E402
 from cuda_reference import (  # noqa: E402  (needs PyTorch)
     DEVICE,
     check,
@@ -62,6 +63,34 @@ def test_gradients_of_float32(d, causal):
     d_output = torch.randn_like(output)
     got = torch.autograd.grad(output, tensors, d_output)
     for x, y in zip(got, gradients(tensors, d_output, causal=causal or None)):
+        assert (x.double() - y).norm() <= 1e-5 * y.norm()
+
+
+@pytest.mark.parametrize("n", [300, 5000])
+def test_long_sums_of_float32(n):
+    """Tensor cores drop the last bits of sums instead of rounding them: that must not add up."""
+    tensors = recorded(m=300, n=n, d=64, dtype=torch.float32)
+    output = attn.attention(*tensors)
+    d_output = torch.randn_like(output)
+    wanted = reference(*tensors)[0]
+    assert (output.double() - wanted).norm() <= 1e-6 * wanted.norm()
+    got = torch.autograd.grad(output, tensors, d_output)
+    for x, y in zip(got, gradients(tensors, d_output)):
+        assert (x.double() - y).norm() <= 2e-6 * y.norm()
+
+
+@pytest.mark.parametrize("d, is_served", [(64, True), (256, False)])
+def test_float32_of_pytorch(d, is_served):
+    """Gradients of 256 columns are PyTorch's."""
+    tensors = recorded(d=d, dtype=torch.float32)
+    served, fallbacks = ours.served.total(), ours.fallbacks.total()
+    output = ours.scaled_dot_product_attention(*tensors, enable_gqa=True)
+    assert ours.served.total() - served == is_served
+    assert ours.fallbacks.total() - fallbacks == (not is_served)
+    check(output, reference(*tensors)[0], torch.float32)
+    d_output = torch.randn_like(output)
+    got = torch.autograd.grad(output, tensors, d_output)
+    for x, y in zip(got, gradients(tensors, d_output)):
         assert (x.double() - y).norm() <= 1e-5 * y.norm()
 
 

@@ -168,12 +168,13 @@ static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
 
 /// About the registers of a thread whose warp multiplies: sums, scores and weights of all of its
 /// rows, fragments of operands, and what regions and addresses take.
-static int64_t countWarpRegisters(const GPUProblem &problem, const Schedule &schedule,
-                                  int64_t steps) {
+static int64_t countWarpRegisters(const Machine &machine, const GPUProblem &problem,
+                                  const Schedule &schedule, int64_t steps) {
   constexpr int64_t kAddresses = 24, kFragments = 8, kRowNumbers = 8;
   // The parts of weights are as many registers as they, and half.
   int64_t parts = problem.factors.parts > 1 ? schedule.blockN * 3 / 4 : 0;
-  return steps * (problem.valueDim / 2 + schedule.blockN / 2 + parts + kRowNumbers + 4) +
+  int64_t sums = addsTiles(machine, problem.factors.parts, problem.valueDim) ? 2 : 1;
+  return steps * (sums * problem.valueDim / 2 + schedule.blockN / 2 + parts + kRowNumbers + 4) +
          kFragments + kAddresses + std::min<int64_t>(2 * problem.work.weight, 48);
 }
 
@@ -196,7 +197,7 @@ static Choice chooseForWarps(const Machine &machine, const GPUProblem &problem) 
                       .resident = resident};
           int64_t budget = machine.getBudget(consumers, /*stays=*/false, resident).consumer;
           if (!refuseBlock(machine, block).empty() ||
-              countWarpRegisters(problem, schedule, steps) > budget)
+              countWarpRegisters(machine, problem, schedule, steps) > budget)
             continue;
           schedule.lists = doListsPay(problem);
           return {schedule, "cuda-warps"};

@@ -32,12 +32,16 @@ static int64_t countRegisters(const Machine &machine, const GPUProblem &problem,
   int64_t others = kOtherRegisters;
   if (problem.isMasked && (isWide || isSplit))
     others += kMaskOfWideTiles;
+  // Where sequences begin and end, beside addresses of three tiles for one.
+  if (problem.isRagged && isSplit)
+    others += kOtherRegisters;
   // Functions that a GPU has no instructions for leave no room for parts beside them.
   if (isSplit && problem.work.isLong)
     others += kOtherRegisters + kMaskOfWideTiles;
   // Weights in 16 bits, or their parts, with what is not split yet.
-  int64_t weights = (isSplit ? block.parts + 1 : 1) * perThread(block.schedule.blockN) / 2;
-  return perThread(block.schedule.blockN) + weights + perThread(block.valueDim) +
+  int64_t weights = (isSplit ? block.parts + 2 : 1) * perThread(block.schedule.blockN) / 2;
+  int64_t sums = addsTiles(machine, block.parts, block.valueDim) ? 2 : 1;
+  return perThread(block.schedule.blockN) + weights + sums * perThread(block.valueDim) +
          problem.work.weight + others;
 }
 

@@ -12,12 +12,17 @@
 // Of the nine products of parts, the three with i + j > 4 are below the last bit of x y. Operands
 // from memory are split once, by a kernel before, into scratch; those in registers where they are.
 //
+// Tensor cores drop what is below the last bit of a sum instead of rounding it. A sum over many
+// tiles would lose that in each step, so the products of a tile make a sum of their own, which is
+// added by an addition that rounds, where registers hold both sums.
+//
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "dialects/Tile/IR/TileClearOps.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -274,10 +279,15 @@ void Way::splitProduct(MmaOp product) {
   Parts lhs = getParts(product.getLhs()), rhs = getParts(product.getRhs());
   bool isTurned = isExchanged(product);
   ImplicitLocOpBuilder b(product.getLoc(), product);
-  Value sum = product.getAcc();
+  Value before = product.getAcc();
+  bool isApart =
+      before && addsTiles(plan::getMachine(product), kParts, product.getType().getDimSize(1));
+  Value sum = isApart ? Value() : before;
   for (auto [i, j] : kProducts)
     sum = MmaOp::create(b, product.getType(), lhs[isTurned ? j : i], rhs[isTurned ? i : j], sum,
                         product.getTransposeLhs(), product.getTransposeRhs());
+  if (isApart)
+    sum = arith::AddFOp::create(b, before, sum);
   product.getResult().replaceAllUsesWith(sum);
 }
 

@@ -36,8 +36,6 @@ def check_matrices(names: Tuple[str, str, str], q: Any, k: Any, v: Any) -> None:
             refuse(name, f"a tensor on {q.device}, as {names[0]} is", str(x.device))
         if 0 in x.shape[-2:]:
             refuse(name, "one head and one column at least", f"shape {tuple(x.shape)}")
-    if q.is_cuda and q.dtype == torch.float32:
-        refuse(names[0], "elements of float16 or bfloat16 on a GPU", str(q.dtype))
     if k.shape[-1] != q.shape[-1]:
         refuse(names[1], f"{q.shape[-1]} columns, as {names[0]} has", str(k.shape[-1]))
     if v.shape[:-1] != k.shape[:-1]:

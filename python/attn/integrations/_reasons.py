@@ -26,6 +26,22 @@ def are_plain(*tensors: Any) -> bool:
     return all(type(x) in PLAIN for x in tensors)
 
 
+@_dynamo.assume_constant
+def _count_wide_columns(device: torch.device) -> int:
+    return 192 if torch.cuda.get_device_capability(device) >= (9, 0) else 128
+
+
+def _find_wide_reason(q: Any, k: Any, v: Any) -> str:
+    """Shared memory holds three parts of each element of float32 in gradients of so many columns."""
+    if not q.is_cuda or q.dtype != torch.float32:
+        return ""
+    is_recorded = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v))
+    columns = _count_wide_columns(q.device)
+    if is_recorded and max(q.shape[-1], v.shape[-1]) > columns:
+        return f"gradients of torch.float32 of more than {columns} columns on this GPU"
+    return ""
+
+
 def find_tensor_reason(q: Any, k: Any, v: Any) -> str:
     """Of what every attention function takes."""
     known = (*PLAIN, *_TRACED) if torch.compiler.is_exporting() else PLAIN
@@ -39,9 +55,7 @@ def find_tensor_reason(q: Any, k: Any, v: Any) -> str:
         return f"elements of {q.dtype}"
     if not q.device == k.device == v.device or q.device.type not in ("cpu", "cuda"):
         return f"tensors on {q.device.type}"
-    if q.is_cuda and q.dtype == torch.float32:
-        return "elements of torch.float32 on a GPU"
-    return ""
+    return _find_wide_reason(q, k, v)
 
 
 def find_sdpa_reason(q: Any, k: Any, v: Any, mask: Any, dropout: float, is_causal: bool) -> str:

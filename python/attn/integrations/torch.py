@@ -184,7 +184,7 @@ def scaled_dot_product_attention(
     """torch.nn.functional.scaled_dot_product_attention: the same arguments, shapes and results.
 
     Masks are read as they are given, never expanded. Every legal call is answered. PyTorch answers
-    the calls that attn does not serve (f64, and f32 on a GPU), and `fallbacks` says why.
+    the calls that attn does not serve (f64 among them), and `fallbacks` says why.
     """
     how: dict = dict(attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal)
     how.update(scale=scale, enable_gqa=enable_gqa)
@@ -310,7 +310,7 @@ def flex_attention(
     return_aux: Any = None,
 ) -> Any:
     """torch.nn.attention.flex_attention.flex_attention: the same arguments and results. PyTorch
-    answers the calls that attn does not serve (f64, f32 on a GPU, row maxima), and `fallbacks`
+    answers the calls that attn does not serve (f64, row maxima), and `fallbacks`
     says why.
 
     `block_mask` is PyTorch's, or that of create_block_mask of this module. Its function is traced.

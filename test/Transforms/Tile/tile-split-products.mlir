@@ -78,3 +78,42 @@ func.func @packed(%a: !m {plan.packed = #plan.packed<slots = 4, keys = 1>}, %b: 
   tile.store %r to %o[%c0, %c0] : tensor<64x64xf32>, memref<?x64xf32>
   return
 }
+
+// -----
+
+// The products of a tile have a sum of their own: tensor cores drop what is below the last bit of a sum.
+// CHECK-LABEL: func.func @apart(
+// CHECK: %[[FIRST:.*]] = tile.mma %{{[0-9a-z_]+}}, %{{[0-9a-z_]+}} :
+// CHECK: tile.mma {{.*}}, %[[FIRST]] :
+// CHECK-COUNT-3: tile.mma
+// CHECK: %[[TILE:.*]] = tile.mma
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %{{.*}}, %[[TILE]] : tensor<64x32xf32>
+// CHECK: tile.store %[[SUM]]
+!m = memref<?x32xf32, strided<[?, 1]>>
+func.func @apart(%a: !m, %b: memref<?x64xf32, strided<[?, 1]>>, %o: memref<?x32xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %b[%c0, %c0] : memref<?x64xf32, strided<[?, 1]>> -> tensor<64x64xf32>
+  %y = tile.load %a[%c0, %c0] : !m -> tensor<64x32xf32>
+  %before = tile.load %a[%c0, %c0] : !m -> tensor<64x32xf32>
+  %r = tile.mma %x, %y, %before : tensor<64x64xf32>, tensor<64x32xf32>, tensor<64x32xf32> -> tensor<64x32xf32>
+  tile.store %r to %o[%c0, %c0] : tensor<64x32xf32>, memref<?x32xf32>
+  return
+}
+
+// -----
+
+// Registers do not hold two sums of so many columns.
+// CHECK-LABEL: func.func @wide(
+// CHECK: %[[BEFORE:.*]] = tile.load %arg1[%{{.*}} -> tensor<64x192xf32>
+// CHECK: tile.mma %{{.*}}, %{{.*}}, %[[BEFORE]] :
+// CHECK-NOT: arith.addf
+!w = memref<?x192xf32, strided<[?, 1]>>
+func.func @wide(%a: !w, %c: !w, %b: memref<?x64xf32, strided<[?, 1]>>, %o: memref<?x192xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %b[%c0, %c0] : memref<?x64xf32, strided<[?, 1]>> -> tensor<64x64xf32>
+  %y = tile.load %a[%c0, %c0] : !w -> tensor<64x192xf32>
+  %before = tile.load %c[%c0, %c0] : !w -> tensor<64x192xf32>
+  %r = tile.mma %x, %y, %before : tensor<64x64xf32>, tensor<64x192xf32>, tensor<64x192xf32> -> tensor<64x192xf32>
+  tile.store %r to %o[%c0, %c0] : tensor<64x192xf32>, memref<?x192xf32>
+  return
+}
