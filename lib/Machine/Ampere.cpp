@@ -16,17 +16,6 @@
 
 using namespace attn;
 
-static constexpr Product kProduct = {.name = "mma.sync",
-                                     .form = Product::Form::Registers,
-                                     .threads = 32,
-                                     .rows = 16,
-                                     .steps = 2,
-                                     .columnStep = 8,
-                                     .columns = 256,
-                                     .sumBytes = 32,
-                                     .registers = 32,
-                                     .isAsync = false};
-
 static constexpr Copy kCopy = {.kind = Copy::Kind::Threads,
                                .signal = Copy::Signal::Group,
                                .rows = 256,
@@ -52,7 +41,7 @@ static constexpr Machine makeMachine(llvm::StringLiteral name, llvm::StringLiter
                                      llvm::ArrayRef<Chip> chips) {
   Machine machine = {.name = name,
                      .ptx = ptx,
-                     .product = kProduct,
+                     .product = kWarpProduct,
                      .copy = kCopy,
                      .roles = {},
                      .overlapsLaunches = false,

@@ -12,6 +12,18 @@
 
 namespace attn {
 
+/// Of these machines, and of newer ones that have no other: a layout finds a product by its name.
+inline constexpr Product kWarpProduct = {.name = "mma.sync",
+                                         .form = Product::Form::Registers,
+                                         .threads = 32,
+                                         .rows = 16,
+                                         .steps = 2,
+                                         .columnStep = 8,
+                                         .columns = 256,
+                                         .sumBytes = 32,
+                                         .registers = 32,
+                                         .isAsync = false};
+
 extern const Machine kAmpere, kAmpereSmall, kAda;
 
 } // namespace attn

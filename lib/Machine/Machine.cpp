@@ -7,6 +7,7 @@
 
 #include "lib/Machine/Machine.h"
 #include "lib/Machine/Ampere.h"
+#include "lib/Machine/Blackwell.h"
 #include "lib/Machine/Hopper.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -19,7 +20,8 @@ using namespace attn;
 
 /// The first is the default. A GPU takes the first whose code it runs: newer ones come first.
 static llvm::SmallVectorImpl<const Machine *> &getRegistry() {
-  static llvm::SmallVector<const Machine *> machines{&kHopper, &kAda, &kAmpereSmall, &kAmpere};
+  static llvm::SmallVector<const Machine *> machines{&kHopper, &kBlackwellSmall, &kAda,
+                                                     &kAmpereSmall, &kAmpere};
   return machines;
 }
 

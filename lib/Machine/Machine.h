@@ -215,7 +215,7 @@ const Machine *findMachine(llvm::StringRef name);
 /// The machine of a program that names none.
 const Machine &getDefaultMachine();
 
-/// "sm_90a, sm_89 or sm_80": for errors.
+/// "sm_90a, sm_120a or sm_80": for errors.
 std::string listMachines();
 
 /// The product of that name of any machine, or null.

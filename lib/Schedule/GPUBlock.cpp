@@ -115,13 +115,22 @@ static std::string refuseShared(const Machine &machine, const GPUBlock &block) {
   int64_t step = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
   int64_t n = findFitting(machine, block, &Schedule::blockN, step),
           stages = findFitting(machine, block, &Schedule::stages, 1);
-  std::string nearest = n ? formatv("block_n {0}", n) : formatv("stages {0}", stages);
-  if (n && stages)
-    nearest += formatv(", or stages {0}", stages);
+  GPUBlock least = block;
+  least.schedule.blockM = machine.getWarpgroupRows();
+  least.schedule.blockN = step;
+  least.schedule.stages = least.schedule.resident = 1;
+  std::string end = "no block fits these head dimensions";
+  if (n)
+    end = formatv("the nearest is block_n {0}", n);
+  if (stages)
+    end = (n ? end + ", or " : "the nearest is ") + formatv("stages {0}", stages).str();
+  if (!n && !stages && getSharedBytes(machine, least) <= machine.getBlockBytes(1))
+    end = formatv("the nearest is block_m {0}, block_n {1} and stages 1", least.schedule.blockM,
+                  step);
   return formatv("expected at most {0} bytes of shared memory in a block on {1}, got {2} for "
-                 "block_m {3}, block_n {4} and stages {5}; the nearest is {6}",
+                 "block_m {3}, block_n {4} and stages {5}; {6}",
                  machine.getBlockBytes(block.schedule.resident), machine.name, bytes,
-                 block.schedule.blockM, block.schedule.blockN, block.schedule.stages, nearest);
+                 block.schedule.blockM, block.schedule.blockN, block.schedule.stages, end);
 }
 
 static std::string refuseConsumers(const Machine &machine, const GPUBlock &block) {

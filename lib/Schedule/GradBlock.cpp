@@ -218,8 +218,10 @@ GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const G
   bool keepsAddresses = block.parts > 1 && !block.rowsRun && work.otherRanges > 0;
   if (!keepsAddresses && chooseRunning(machine, block, work, /*leastStages=*/1))
     return block;
-  // What stays is three times as much in parts.
-  if (block.parts > 1) {
+  // What stays is three times as much in parts, and may be more than the machine has.
+  block.stages = 1;
+  block.running = getRunningStep(machine, block);
+  if (block.parts > 1 || countSharedBytes(machine, block) > machine.sharedBytes) {
     block.owned = machine.getWarpgroupRows();
     if (chooseRunning(machine, block, work, /*leastStages=*/1))
       return block;

@@ -274,10 +274,6 @@ void BlockRun::handle(const Event &event) {
   case Event::Kind::Product:
     return compute(fibers[event.fiber], *products[event.index]);
   case Event::Kind::Gather:
-    if (options.numbers)
-      moveBox(copies[event.index], /*toShared=*/true, 0,
-              shared.getPlace(copies[event.index].place).rows);
-    return;
   case Event::Kind::Share:
     if (const Copy &copy = copies[event.index]; options.numbers)
       moveBox(copy, /*toShared=*/true, copy.rowBegin, copy.rowEnd);

@@ -148,7 +148,7 @@ private:
     int32_t place, stage, barrier = 0, barrierStage = 0;
     double begin = 0;
     Epoch epoch{0, 0};
-    /// Of a share.
+    /// Of what threads copy.
     int64_t rowBegin = 0, rowEnd = 0;
   };
 
@@ -233,6 +233,7 @@ private:
                 int64_t rowEnd, std::optional<Epoch> epoch);
 
   // Rows that threads gather, Gathering.cpp.
+  static void takeShare(const Fiber &fiber, Copy &copy, int64_t rows);
   void gatherAsync(Fiber &fiber, const Instruction &instruction);
   void arriveLanded(Fiber &fiber, const Instruction &instruction);
   void copyShare(Fiber &fiber, const Instruction &instruction);

@@ -20,6 +20,13 @@ using namespace llvm;
 
 namespace attn::sim {
 
+/// Of the rows of a tile, those that the fiber's threads copy.
+void BlockRun::takeShare(const Fiber &fiber, Copy &copy, int64_t rows) {
+  int64_t parts = fiber.role->warpgroups, part = fiber.getRoleWarpgroup();
+  copy.rowBegin = rows * part / parts;
+  copy.rowEnd = rows * (part + 1) / parts;
+}
+
 void BlockRun::gatherAsync(Fiber &fiber, const Instruction &instruction) {
   unsigned argument = fiber.registers[instruction.in[0]].index;
   const Memory &memory = arguments[argument].memory;
@@ -29,23 +36,24 @@ void BlockRun::gatherAsync(Fiber &fiber, const Instruction &instruction) {
             dest.index,   dest.stage};
   if (!checkBox(instruction.op, memory))
     return;
-  copy.epoch = {fiber.gatherComponent, ++fiber.gatherings};
   Place &place = shared.getPlace(dest.index);
+  takeShare(fiber, copy, place.rows);
+  copy.epoch = {fiber.gatherComponent, ++fiber.gatherings};
   SmallVector<const Agent *, 2> agents;
   append_range(agents, fiber.getAgents());
   report(shared.access(dest.index, dest.stage,
                        {Access::Kind::GatherWrite,
-                        {0, place.rows, 0, place.columns},
+                        {copy.rowBegin, copy.rowEnd, 0, place.columns},
                         {copy.epoch},
                         instruction.op,
                         fiber.index},
                        agents));
-  touchBox(fiber, copy, GlobalAccesses::Kind::Read, 0, place.rows, copy.epoch);
+  touchBox(fiber, copy, GlobalAccesses::Kind::Read, copy.rowBegin, copy.rowEnd, copy.epoch);
 
   // Of a lane: two shuffles, the address, whether there is a row, and the copy.
   constexpr double kInstructions = 8, kPieceBytes = 16;
   const Costs &costs = program.machine->costs;
-  double bytes = double(place.stageBytes);
+  double bytes = double(place.stageBytes) / double(fiber.role->warpgroups);
   if (!isRandom)
     fiber.time = use(Resource::Issue, std::max(fiber.time, fiber.rowsFound),
                      bytes / kPieceBytes * kInstructions / costs.lanes);
@@ -68,9 +76,7 @@ void BlockRun::copyShare(Fiber &fiber, const Instruction &instruction) {
   if (!checkBox(instruction.op, memory))
     return;
   Place &place = shared.getPlace(dest.index);
-  int64_t parts = fiber.role->warpgroups, part = fiber.getRoleWarpgroup();
-  copy.rowBegin = place.rows * part / parts;
-  copy.rowEnd = place.rows * (part + 1) / parts;
+  takeShare(fiber, copy, place.rows);
   // Numbers of a row are the last one's.
   if (copy.rowBegin == copy.rowEnd)
     return;
@@ -88,7 +94,7 @@ void BlockRun::copyShare(Fiber &fiber, const Instruction &instruction) {
 
   // Of a piece: its address and the copy.
   constexpr double kInstructions = 4, kPieceBytes = 16;
-  double bytes = double(place.stageBytes) / double(parts);
+  double bytes = double(place.stageBytes) / double(fiber.role->warpgroups);
   if (!isRandom)
     fiber.time = use(Resource::Issue, fiber.time,
                      bytes / kPieceBytes * kInstructions / program.machine->costs.lanes);

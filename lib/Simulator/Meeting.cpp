@@ -180,6 +180,9 @@ void BlockRun::executeBarrier(Fiber &fiber, const Instruction &instruction) {
     if (Barrier *barrier = getBarrier(fiber, instruction, 0, stage)) {
       if (instruction.isMin && !fiber.role->isElected)
         report(barrier->arrive(instruction.op, fiber.rest, program.threads - 1));
+      // The lanes of a warp meet before one of them arrives for all.
+      else if (program.machine->product.form == attn::Product::Form::Registers)
+        fiber.leader.knowledge.join(fiber.rest.knowledge);
       report(barrier->arrive(instruction.op, fiber.leader));
       wakeAtBarrier(get(0).index, stage, fiber.time);
       fiber.time += pickTime(fiber, program.machine->costs.arriveLatency);

@@ -243,7 +243,8 @@ Error Compiler::compileRoles(tile::SpecializeOp op) {
   add(Code::Roles, op);
   SmallVector<unsigned> starts, jumps;
   for (auto [index, region] : enumerate(op.getRoles())) {
-    roleWarpgroups = op.getWarpgroups()[index];
+    roleWarpgroups =
+        op.getWarpgroups()[index] * (program.machine->warpgroupThreads / program.threads);
     starts.push_back(here());
     if (Error error = compileBlock(region.front()))
       return error;
@@ -299,11 +300,11 @@ Error Compiler::setUpRoles() {
     RoleInfo role;
     role.name = mlir::cast<mlir::StringAttr>(specialize.getNames()[index]).str();
     role.first = first;
-    role.warpgroups = warpgroups;
+    role.warpgroups = warpgroups * fibers;
     role.registers = specialize.getRegisters()[index];
     role.isElected = specialize.getElected()[index];
-    first += warpgroups;
-    program.roleOf.append(warpgroups, program.roles.size());
+    first += role.warpgroups;
+    program.roleOf.append(role.warpgroups, program.roles.size());
     program.roles.push_back(role);
   }
   return Error::success();

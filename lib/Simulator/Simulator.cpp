@@ -447,8 +447,9 @@ std::string Simulator::describe() const {
     text += (text.empty() ? "" : ", ") + role.name;
     if (role.isElected)
       text += " (one thread)";
-    text += " " + std::to_string(role.warpgroups) + " x " + std::to_string(role.registers) +
-            " registers";
+    int64_t warpgroups = role.warpgroups * program->threads / program->machine->warpgroupThreads;
+    text += " " + std::to_string(std::max<int64_t>(1, warpgroups)) + " x " +
+            std::to_string(role.registers) + " registers";
   }
   return text + "; " + std::to_string(sharedBytes) + " bytes of shared memory";
 }

@@ -156,7 +156,7 @@ Error BlockRun::executeScalar(Fiber &fiber, const Instruction &instruction) {
     storeScalar(fiber, instruction);
     return Error::success();
   default:
-    lane.i = fiber.getRoleWarpgroup();
+    lane.i = fiber.getRoleWarpgroup() * program.threads / program.machine->warpgroupThreads;
   }
   Value &value = fiber.registers[instruction.out[0]];
   value = Value();

@@ -251,6 +251,24 @@ static void runWarps() {
 }
 
 TEST(MutationTest, IsFound) { run(); }
+/// Warps that give back what a producer fills: an arrival of each counts.
+static void runWarpsWithProducer() {
+  Score total;
+  for (int64_t stages : {2, 3}) {
+    std::string name = "sm_120a, stages " + std::to_string(stages);
+    for (const Score &score :
+         {mutate(makeAttention(name + ", causal", kCausal, 64, {{300, 500}, {290, 390}},
+                               /*blockN=*/64, stages, "sm_120a")),
+          mutate(makeAttention(name + ", full", kFull, 64, {{200, 500}, {128, 330}},
+                               /*blockN=*/64, stages, "sm_120a"))}) {
+      total.found += score.found;
+      total.accepted += score.accepted;
+    }
+  }
+  EXPECT_GE(total.found, 0.97 * (total.found + total.accepted));
+}
+
 TEST(MutationTest, IsFoundInWarps) { runWarps(); }
+TEST(MutationTest, IsFoundInWarpsWithProducer) { runWarpsWithProducer(); }
 
 } // namespace attn::test

@@ -358,8 +358,8 @@ TEST_F(CompileCUDATest, TargetsAreMachines) {
   EXPECT_TRUE(StringRef(image->ptx).contains(".target sm_90a"));
   options.target = "sm_20";
   EXPECT_EQ(emit(getSource(spec), options).getStatus().message,
-            "target: expected sm_90a, sm_89, sm_86 or sm_80, got 'sm_20'");
-  expectInvalid(getError(), "target: expected sm_90a, sm_89, sm_86 or sm_80, got 'sm_20'");
+            "target: expected sm_90a, sm_120a, sm_89, sm_86 or sm_80, got 'sm_20'");
+  expectInvalid(getError(), "target: expected sm_90a, sm_120a, sm_89, sm_86 or sm_80, got 'sm_20'");
 }
 
 TEST_F(CompileCUDATest, CompilesWithoutADriver) {

@@ -229,3 +229,27 @@ TEST(GradBlockTest, RefusalsNameTheNearest) {
   odd.stages = 4;
   expectRefusal(odd, "bytes of shared memory on sm_90a, got ");
 }
+
+/// GPUs of 99 KB have a block for each head dimension: for both sums, or for one at a time.
+TEST(GradBlockTest, SmallMachinesTakeWhatFits) {
+  for (llvm::StringRef name : {"sm_86", "sm_89", "sm_120a"}) {
+    const Machine &machine = *findMachine(name);
+    ASSERT_EQ(machine.sharedBytes, 101376);
+    auto refuse = [&](GradBlock block) {
+      return refuseGradBlock(machine, chooseGradBlock(machine, block));
+    };
+    for (int64_t d = 8; d <= 256; d += 8)
+      for (int64_t dv = 8; dv <= 256; dv += 8) {
+        SCOPED_TRACE(testing::Message() << name.str() << " D " << d << " Dv " << dv);
+        GradBlock keys{d, dv, 2, /*rowsRun=*/true, 0, 0, 0}, values = keys;
+        keys.sumsValues = values.sumsKeys = false;
+        EXPECT_EQ(refuse({d, dv, 2, /*rowsRun=*/false, 0, 0, 0}), "");
+        EXPECT_EQ(refuse(keys), "");
+        EXPECT_EQ(refuse(values), "");
+      }
+    // What is asked for and does not fit is refused with what does.
+    std::string why = refuseGradBlock(machine, {128, 128, 2, true, /*owned=*/128, 64, 2});
+    EXPECT_NE(why.find("fits 101376 bytes of shared memory on " + name.str()), std::string::npos);
+    EXPECT_NE(why.find("the nearest is block_m "), std::string::npos) << why;
+  }
+}

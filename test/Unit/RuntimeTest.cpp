@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "attn/Bundle.h"
 #include "lib/Runtime/DeviceBuffer.h"
 #include "lib/Runtime/JitLog.h"
 #include "lib/Runtime/KernelLoader.h"
@@ -199,6 +200,55 @@ TEST_F(RuntimeTest, Targets) {
     plan.target = bad;
     EXPECT_STATUS(loadError(makeImage({plan})), InvalidKernel, "expected a target such as sm_90a");
   }
+}
+
+/// Code of the device's own kind, then of its family, then the newest of what is for all.
+TEST_F(RuntimeTest, BundlesHaveTheBestForTheDevice) {
+  std::vector<KernelImage> images;
+  for (const char *target : {"sm_80", "sm_90a", "sm_89", "sm_120f", "sm_120a"}) {
+    KernelPlan plan = makePlan();
+    plan.target = target;
+    images.push_back(makeImage({plan}));
+    images.back().ptx += std::string("// ") + target;
+  }
+  Result<std::string> text = writeBundle(images);
+  ASSERT_TRUE(text) << text.getStatus().str();
+  Result<std::vector<KernelImage>> read = readBundle(*text);
+  ASSERT_TRUE(read) << read.getStatus().str();
+  EXPECT_EQ(*read, images);
+  auto choose = [&](int major, int minor) -> std::string {
+    DeviceInfo device;
+    device.name = "GPU";
+    device.major = major;
+    device.minor = minor;
+    Result<const KernelImage *> image = chooseImage(*read, device);
+    return image ? (*image)->ptx.substr((*image)->ptx.find("// ") + 3) : image.getStatus().message;
+  };
+  EXPECT_EQ(choose(8, 0), "sm_80");
+  EXPECT_EQ(choose(8, 7), "sm_80");
+  EXPECT_EQ(choose(8, 9), "sm_89");
+  EXPECT_EQ(choose(9, 0), "sm_90a");
+  EXPECT_EQ(choose(10, 0), "sm_89");
+  EXPECT_EQ(choose(12, 0), "sm_120a");
+  EXPECT_EQ(choose(12, 1), "sm_120f");
+  EXPECT_EQ(choose(7, 5), "expected code that a device of compute capability 7.5 runs (GPU), got "
+                          "that for sm_80, sm_90a, sm_89, sm_120f, sm_120a");
+  EXPECT_TRUE(loadBest(*read));
+  fake->major = 7;
+  EXPECT_STATUS(loadBest(*read).takeStatus(), UnsupportedDevice, "got that for sm_80, sm_90a");
+}
+
+TEST_F(RuntimeTest, InvalidBundles) {
+  auto getError = [](const char *text) { return readBundle(text).getStatus(); };
+  EXPECT_STATUS(getError("{"), InvalidKernel, "expected a bundle in JSON");
+  EXPECT_STATUS(getError("[]"), InvalidKernel, "expected a bundle of version 1, got none");
+  EXPECT_STATUS(getError(R"({"version": 2})"), InvalidKernel, "got version 2");
+  EXPECT_STATUS(getError(R"({"version": 1, "images": []})"), InvalidKernel, "got none");
+  EXPECT_STATUS(getError(R"({"version": 1, "images": [{"ptx": ""}]})"), InvalidKernel,
+                "expected plan and ptx in image 0");
+  EXPECT_STATUS(writeBundle(std::vector<KernelImage>{{"", "{", ""}}).getStatus(), InvalidKernel,
+                "expected a plan in JSON");
+  EXPECT_STATUS(loadBest({}).takeStatus(), InvalidKernel, "expected images for the device");
 }
 
 TEST_F(RuntimeTest, DriverTooOldForPtx) {

@@ -511,3 +511,43 @@ TEST(ScheduleRule, UnmeasuredMachinesTakeWhatFits) {
   }
   EXPECT_EQ(choosePacked(half, 4).when[0][0].most, 16);
 }
+
+/// GPUs of 99 KB: no block needs more, whatever the head dimensions and regions.
+TEST(ScheduleRule, SmallMachinesTakeWhatFits) {
+  for (llvm::StringRef name : {"sm_86", "sm_89", "sm_120a"}) {
+    const Machine &machine = *findMachine(name);
+    ASSERT_EQ(machine.sharedBytes, 101376);
+    for (int64_t d = 8; d <= 256; d += 8)
+      for (int64_t dv = 8; dv <= 256; dv += 8)
+        for (unsigned flags = 0; flags < 8; ++flags)
+          for (int64_t weight : {0, 1, 4, 16, 1000}) {
+            GPUProblem problem{d, dv, /*isMasked=*/bool(flags & 1)};
+            problem.hasFactors = problem.hasScore = flags & 2;
+            problem.isRagged = flags & 4;
+            problem.work.weight = weight;
+            for (const Choice &choice :
+                 {chooseForCUDA(machine, problem),
+                  chooseForDecoding(machine, problem, /*blockN=*/0, /*isGiven=*/false)}) {
+              GPUBlock block = makeBlock(problem, choice.schedule);
+              SCOPED_TRACE(testing::Message() << name.str() << " D " << d << " Dv " << dv);
+              ASSERT_EQ(refuseBlock(machine, block), "");
+              ASSERT_LE(choice.schedule.resident * (getSharedBytes(machine, block) + 1024), 102400);
+            }
+          }
+  }
+}
+
+/// Three parts of the widest heads are more than such a GPU has, and no size is named that fits.
+TEST(ScheduleRule, SaysWhereNothingFits) {
+  const Machine &machine = *findMachine("sm_86");
+  auto refuse = [&](int64_t columns, int64_t parts) {
+    Schedule schedule{.blockM = 128, .blockN = 16, .consumers = 2};
+    return refuseBlock(machine, {columns, columns, 2, schedule, parts});
+  };
+  EXPECT_EQ(refuse(256, 3), "expected at most 101376 bytes of shared memory in a block on sm_86, "
+                            "got 245880 for block_m 128, block_n 16 and stages 1; no block fits "
+                            "these head dimensions");
+  EXPECT_EQ(refuse(96, 3), "expected at most 101376 bytes of shared memory in a block on sm_86, "
+                           "got 123000 for block_m 128, block_n 16 and stages 1; the nearest is "
+                           "block_m 64, block_n 16 and stages 1");
+}

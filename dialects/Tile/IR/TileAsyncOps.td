@@ -112,13 +112,13 @@ def Tile_BarrierExpectOp : Tile_BarrierOp<"barrier_expect", (ins
 }
 
 def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins UnitAttr:$each)> {
-  let summary = "arrives: once per warpgroup of the role, or each of its threads";
+  let summary = "arrives: once per unit of the role that multiplies, or each of its threads";
   let description = [{
-    One thread arrives for its warpgroup. The arrival covers shared memory that matrix products have
-    read, if they were waited for. It also covers loads of threads before such a product, for which
-    all warps of the warpgroup come together. For later loads, the warpgroup needs a
-    `tile.named_barrier` before the arrival. With `each` its 128 threads arrive, each for its own
-    stores and loads.
+    One thread arrives for its unit: a warpgroup, or a warp where warps multiply. The arrival covers
+    shared memory that the unit's matrix products have read, if they were waited for. It also covers
+    loads of threads before such a product, for which all warps of the unit come together. For later
+    loads, a warpgroup needs a `tile.named_barrier` before the arrival. With `each` all threads of
+    the role arrive, each for its own stores and loads.
 
     ```mlir
     tile.barrier_arrive %empty[%slot] : !tile.barrier<2>

@@ -173,10 +173,6 @@ def Tile_RoleAttr : Tile_Attr<"Role", "role"> {
     "int64_t":$registers,
     DefaultValuedParameter<"bool", "false">:$elected);
   let assemblyFormat = "`<` struct(params) `>`";
-  let extraClassDeclaration = [{
-    /// How often the role arrives at a barrier that all of it arrives at.
-    int64_t getArrivals() const { return getElected() ? 1 : getWarpgroups(); }
-  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -110,7 +110,8 @@ struct BarrierExpectPattern : TilePattern<BarrierExpectOp> {
   }
 };
 
-/// One arrival per warpgroup, by its first thread.
+/// One arrival per unit, by its first thread. A product of warpgroups has brought its warps
+/// together; the lanes of a warp have read what their products need, each for itself.
 struct BarrierArrivePattern : TilePattern<BarrierArriveOp> {
   using TilePattern::TilePattern;
   LogicalResult matchAndRewrite(BarrierArriveOp op, OneToNOpAdaptor adaptor,
@@ -118,8 +119,11 @@ struct BarrierArrivePattern : TilePattern<BarrierArriveOp> {
     Location loc = op.getLoc();
     OpBuilder::InsertionGuard guard(rewriter);
     if (!getRole(op).isElected && !op.getEach()) {
-      Value thread =
-          LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 127));
+      const attn::Product &product = context.getKernel(op).machine->product;
+      if (product.form == attn::Product::Form::Registers)
+        NVVM::SyncWarpOp::create(rewriter, loc, i32(rewriter, loc, -1));
+      Value thread = LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread,
+                                         i32(rewriter, loc, product.threads - 1));
       Value isFirst = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, thread,
                                            i32(rewriter, loc, 0));
       auto branch = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);

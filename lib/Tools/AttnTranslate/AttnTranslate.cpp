@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
+#include "attn/Bundle.h"
 #include "attn/Compiler.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Machine/Machine.h"
@@ -45,7 +46,8 @@ struct CommandLine {
                       cl::init(Room::Online), cl::cat(category)};
   /// The parser keeps no copy.
   std::string targetHelp = "what to compile for: cpu, cuda, or a kind of GPU, " + listMachines() +
-                           "\n(default: the device of the door, else cpu)";
+                           "\n(default: the device of the door, else cpu); with PTX also\n"
+                           "several kinds with commas between, as a bundle";
   cl::opt<std::string> targetName{"target", cl::desc(targetHelp), cl::value_desc("name"),
                                   cl::cat(category)};
   cl::opt<bool> html{"html",
@@ -90,9 +92,10 @@ struct CommandLine {
   /// The help texts of the options of `until`; the parser keeps no copy.
   std::vector<std::string> helps;
 
-  /// What `targetName` means, and the machine if it names one.
+  /// What `targetName` means, and the machine if it names one; or all of several.
   TargetKind target = TargetKind::Automatic;
   std::string machine;
+  SmallVector<std::string> bundle;
 
   CommandLine() {
     for (const RoomInfo &info : getRooms())
@@ -158,10 +161,15 @@ static llvm::Error readTarget(CommandLine &line) {
   line.target = name == "cpu" ? TargetKind::CPU : TargetKind::CUDA;
   if (name == "cpu" || name == "cuda")
     return llvm::Error::success();
-  if (!findMachine(name))
-    return llvm::createStringError("expected --target=cpu, cuda or " + listMachines() + ", got '" +
-                                   name + "'");
-  line.machine = name.str();
+  SmallVector<StringRef> machines;
+  name.split(machines, ',');
+  for (StringRef machine : machines)
+    if (!findMachine(machine))
+      return llvm::createStringError("expected --target=cpu, cuda or " + listMachines() +
+                                     ", got '" + machine + "'");
+  line.machine = machines.front().str();
+  if (machines.size() > 1)
+    llvm::append_range(line.bundle, machines);
   return llvm::Error::success();
 }
 
@@ -189,6 +197,9 @@ static llvm::Error resolve(CommandLine &line) {
     return llvm::createStringError(status.str());
   if (line.until != Room::PTX && (!line.plan.empty() || !line.entry.empty()))
     return llvm::createStringError("expected --to-ptx with --plan and --entry, got another door");
+  if (!line.bundle.empty() && (line.until != Room::PTX || line.html || !line.plan.empty()))
+    return llvm::createStringError("expected --to-ptx alone with several targets, whose bundle has "
+                                   "the plans too");
   return llvm::Error::success();
 }
 
@@ -222,6 +233,9 @@ static llvm::Expected<Room> findStart(const CommandLine &line, ModuleOp module) 
                                    describe(line.until));
   if (*start == Room::Problem)
     return *start;
+  if (!line.bundle.empty())
+    return llvm::createStringError("expected one target with a program of " + describe(*start) +
+                                   ", which is for one machine, got " + line.targetName);
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{
            &line.blockM, &line.blockN, &line.splits, &line.way, &line.stay, &line.slack,
            &line.fused, &line.entry})
@@ -255,8 +269,27 @@ static llvm::Expected<std::optional<std::string>> resumeToPTX(const CommandLine 
   return std::move(*ptx);
 }
 
+/// Room 8 for each of several machines.
+static llvm::Expected<std::string> printBundle(const CommandLine &line, StringRef source) {
+  std::vector<KernelImage> images;
+  for (const std::string &machine : line.bundle) {
+    CompileOptions options = getCompileOptions(line);
+    options.target = machine;
+    Result<KernelImage> image = emit(source, options);
+    if (!image)
+      return llvm::createStringError(machine + ": " + image.getStatus().str());
+    images.push_back(std::move(*image));
+  }
+  Result<std::string> bundle = writeBundle(images);
+  if (!bundle)
+    return llvm::createStringError(bundle.getStatus().str());
+  return std::move(*bundle);
+}
+
 /// Room 8, by the road that programs take too.
 static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef source) {
+  if (!line.bundle.empty())
+    return printBundle(line, source);
   CompileOptions options = getCompileOptions(line);
   Result<KernelImage> image = emit(source, options);
   if (!image)

@@ -89,6 +89,8 @@ struct Policy {
   WayBounds ways;
   /// Of rings of keys and values.
   int64_t stages = 2;
+  /// The most keys of a step under a mask, where warps multiply.
+  int64_t mostMaskedKeys = 256;
 };
 
 /// The policy of the machine of that name.

@@ -167,41 +167,61 @@ static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
 }
 
 /// About the registers of a thread whose warp multiplies: sums, scores and weights of all of its
-/// rows, fragments of operands, and what regions and addresses take.
+/// rows, fragments of operands, and what regions and addresses take, with those of copies where no
+/// other role has them.
 static int64_t countWarpRegisters(const Machine &machine, const GPUProblem &problem,
                                   const Schedule &schedule, int64_t steps) {
-  constexpr int64_t kAddresses = 24, kFragments = 8, kRowNumbers = 8;
-  // The parts of weights are as many registers as they, and half.
+  constexpr int64_t kAddresses = 18, kCopies = 6, kFragments = 8, kRowNumbers = 8;
+  // The parts of weights are as many registers as they, and half; factors are as many beside them.
   int64_t parts = problem.factors.parts > 1 ? schedule.blockN * 3 / 4 : 0;
+  if (problem.hasFactors)
+    parts += schedule.blockN / 2;
   int64_t sums = addsTiles(machine, problem.factors.parts, problem.valueDim) ? 2 : 1;
   return steps * (sums * problem.valueDim / 2 + schedule.blockN / 2 + parts + kRowNumbers + 4) +
-         kFragments + kAddresses + std::min<int64_t>(2 * problem.work.weight, 48);
+         kFragments + kAddresses + (machine.hasRoles() ? 0 : kCopies) +
+         std::min<int64_t>(2 * problem.work.weight, 48);
+}
+
+/// Whether a block fits a machine whose warps multiply, so many of its rows to each.
+static bool fitsWarps(const Machine &machine, const GPUProblem &problem, const GPUBlock &block,
+                      int64_t steps) {
+  const Schedule &schedule = block.schedule;
+  // Beside roles, marks of what a mask leaves share a place with barriers.
+  bool hasMarks = machine.hasRoles() && (problem.isMasked || problem.pageSize || problem.isRagged);
+  int64_t bytes = getSharedBytes(machine, block);
+  if (hasMarks)
+    bytes = llvm::alignTo(bytes, machine.stageBytes);
+  int64_t budget =
+      std::min(machine.getBudget(schedule.consumers, /*stays=*/false, schedule.resident).consumer,
+               machine.mostRegisters);
+  int64_t mostKeys = problem.isMasked ? getPolicy(machine).mostMaskedKeys : schedule.blockN;
+  return refuseBlock(machine, block).empty() && bytes <= machine.getBlockBytes(schedule.resident) &&
+         schedule.blockN <= mostKeys &&
+         countWarpRegisters(machine, problem, schedule, steps) <= budget;
 }
 
 /// A machine whose warps multiply: as many rows a warp as registers allow, since warps read keys
 /// and values from shared memory for all of their rows at a time, and two blocks, so that one
-/// multiplies while the other waits.
+/// multiplies while the other waits, or one of two consumers. Steps of few keys scale sums often.
 static Choice chooseForWarps(const Machine &machine, const GPUProblem &problem) {
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   GPUBlock block = describe(problem);
   Schedule &schedule = block.schedule;
-  for (int64_t resident : {2, 1})
-    for (int64_t steps = machine.product.steps; steps > 0; --steps)
-      for (int64_t consumers : {1, 2})
-        for (int64_t keys = 2 * machine.getWarpgroupRows(); keys >= machine.product.rows;
-             keys /= 2) {
-          schedule = {.blockM = consumers * steps * machine.getWarpgroupRows(),
-                      .blockN = int64_t(llvm::alignTo(keys, step)),
-                      .consumers = consumers,
-                      .slack = 0,
-                      .resident = resident};
-          int64_t budget = machine.getBudget(consumers, /*stays=*/false, resident).consumer;
-          if (!refuseBlock(machine, block).empty() ||
-              countWarpRegisters(machine, problem, schedule, steps) > budget)
-            continue;
-          schedule.lists = doListsPay(problem);
-          return {schedule, "cuda-warps"};
-        }
+  for (int64_t least : {2 * machine.product.rows, machine.product.rows})
+    for (int64_t resident : {2, 1})
+      for (int64_t steps = machine.product.steps; steps > 0; --steps)
+        for (int64_t consumers : {3 - resident, resident})
+          for (int64_t keys = 2 * machine.getWarpgroupRows(); keys >= least; keys /= 2) {
+            schedule = {.blockM = consumers * steps * machine.getWarpgroupRows(),
+                        .blockN = int64_t(llvm::alignTo(keys, step)),
+                        .consumers = consumers,
+                        .slack = 0,
+                        .resident = resident};
+            if (!fitsWarps(machine, problem, block, steps))
+              continue;
+            schedule.lists = doListsPay(problem);
+            return {schedule, "cuda-warps"};
+          }
   return chooseWidest(machine, problem);
 }
 
@@ -264,7 +284,7 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   if (auto choice = chooseInCells(machine, problem))
     return *choice;
   llvm::ArrayRef<Row> rows = getPolicy(machine).rows;
-  if (!machine.hasRoles())
+  if (machine.product.form == Product::Form::Registers)
     return chooseForWarps(machine, problem);
   // Nobody has measured elements of several factors.
   if (rows.empty() || problem.factors.parts > 1)
@@ -394,8 +414,16 @@ Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem
   // Those of sequences do so without one too.
   bool hasMarks = problem.isRagged || (problem.pageSize && problem.isMasked);
   int64_t marks = hasMarks ? kPlace : 0;
-  int64_t &stages = block.schedule.stages;
-  while (stages > 1 && getSharedBytes(machine, block) + marks > machine.getBlockBytes(resident))
-    --stages;
+  Schedule &schedule = block.schedule;
+  auto isTooLarge = [&] {
+    return getSharedBytes(machine, block) + marks > machine.getBlockBytes(schedule.resident);
+  };
+  while (schedule.stages > 1 && isTooLarge())
+    --schedule.stages;
+  // Some machines have no room for as many keys, or for two blocks.
+  while (!isGiven && schedule.blockN > step && isTooLarge())
+    schedule.blockN -= step;
+  while (schedule.resident > 1 && isTooLarge())
+    --schedule.resident;
   return {block.schedule, "cuda-decode"};
 }

@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Attn/Scheduler.h"
 #include "dialects/Plan/IR/PlanDialect.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Attn/GradSchedule.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -77,8 +78,17 @@ void Scheduler::settle(Operation *op, Schedule &schedule) const {
     schedule.splits = kMostParts;
     schedule.stay = false;
   }
+  // Sizes that somebody says may leave no room for the blocks of the rule's own.
+  auto attention = dyn_cast<AttentionOp>(op);
+  auto isTooLarge = [&] {
+    auto [bytes, parts] = getFactors(attention.getQuery().getType().getElementTypeBitWidth());
+    GPUBlock block{attention.getHeadDim(), attention.getValueDim(), bytes, schedule, parts};
+    return getSharedBytes(*machine, block) > machine->getBlockBytes(schedule.resident);
+  };
   if (schedule.stay && !said.has(&Schedule::resident))
     schedule.resident = 1;
+  while (attention && schedule.resident > 1 && !said.has(&Schedule::resident) && isTooLarge())
+    --schedule.resident;
   schedule.lists &= !schedule.stay;
   schedule.apart &= schedule.consumers > 1;
 }

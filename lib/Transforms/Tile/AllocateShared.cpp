@@ -9,6 +9,7 @@
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "llvm/Support/MathExtras.h"
+#include <tuple>
 
 namespace attn::tile {
 #define GEN_PASS_DEF_ALLOCATESHAREDPASS
@@ -23,18 +24,31 @@ struct AllocateSharedPass
     : KernelPass<attn::tile::impl::AllocateSharedPassBase<AllocateSharedPass>,
                  attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
   LogicalResult transformKernel(func::FuncOp kernel) override {
-    int64_t end = 0, step = attn::plan::getMachine(kernel).stageBytes;
-    auto place = [&](auto op, int64_t alignment, int64_t bytes) {
+    int64_t end = 0, step = attn::plan::getMachine(kernel).stageBytes,
+            most = getMostSharedBytes(kernel);
+    auto place = [&](auto op, int64_t &end, int64_t alignment, int64_t bytes) {
       if (!op.getOffset())
         op.setOffset(llvm::alignTo(end, alignment));
       end = std::max<int64_t>(end, *op.getOffset() + bytes);
     };
+    // The widest gap between places, which begins where a small one ends.
+    int64_t gap = 0, gapBytes = 0;
     kernel.walk([&](AllocSharedOp op) {
-      place(op, step, cast<SharedType>(op.getType()).getSizeInBytes());
+      int64_t before = end;
+      place(op, end, step, cast<SharedType>(op.getType()).getSizeInBytes());
+      if (int64_t bytes = int64_t(*op.getOffset()) - before; bytes > gapBytes)
+        std::tie(gap, gapBytes) = std::pair(before, bytes);
     });
-    kernel.walk(
-        [&](BarrierInitOp op) { place(op, 8, cast<BarrierType>(op.getType()).getSizeInBytes()); });
-    int64_t most = getMostSharedBytes(kernel);
+    int64_t barrierBytes = 0;
+    kernel.walk([&](BarrierInitOp op) {
+      barrierBytes += cast<BarrierType>(op.getType()).getSizeInBytes();
+    });
+    // Barriers follow the places, unless the block is full.
+    bool isFull = end + barrierBytes > most && barrierBytes <= gapBytes;
+    int64_t &barriers = isFull ? gap : end;
+    kernel.walk([&](BarrierInitOp op) {
+      place(op, barriers, 8, cast<BarrierType>(op.getType()).getSizeInBytes());
+    });
     if (end <= most)
       return success();
     return kernel.emitOpError("expected at most ") << most << " bytes of shared memory, got " << end

@@ -16,8 +16,8 @@
 //             `full`: a copy by its bytes, threads by an arrival of each, behind a fence if
 //             products read it; threads that gather rows go on, and arrive as these land
 //   reader:   before its first read, wait for `full` of the slot's phase, and fence if rows were
-//             gathered for products; after its last, arrive on `empty`: for each warpgroup if that
-//             is a product, or each thread
+//             gathered for products; after its last, arrive on `empty`: each unit that multiplies
+//             if that is a product, or each thread
 //
 // A place that is filled once has one stage, no slot and no `empty`. Where the threads of one role
 // hand a tile over to each other, they meet when it is stored, and before that too if the place has
@@ -131,8 +131,11 @@ private:
   static LogicalResult checkGathered(const PlaceLifetimes &uses);
   static LogicalResult checkClearings(func::FuncOp kernel);
   int64_t countThreads(RoleAttr role) const;
-  /// Where each of them arrives at a barrier.
+  /// Where each of them arrives at a barrier, and where one arrives for each product.
   int64_t countArriving(RoleAttr role) const;
+  int64_t countUnits(RoleAttr role) const;
+  /// Products that read shared memory themselves see what threads wrote after a fence only.
+  bool needsFence() const { return machine.product.form == attn::Product::Form::Shared; }
   bool isWhole(const PlaceLifetimes &uses) const;
   int64_t countStages(const Ring &ring) const;
   bool fits() const;
@@ -218,6 +221,10 @@ int64_t RingMaker::countThreads(RoleAttr role) const {
 
 int64_t RingMaker::countArriving(RoleAttr role) const {
   return role.getElected() ? 1 : countThreads(role);
+}
+
+int64_t RingMaker::countUnits(RoleAttr role) const {
+  return role.getElected() ? 1 : machine.getUnits(role.getWarpgroups());
 }
 
 /// Bytes of one use: of the tile and of what travels with it.
@@ -361,7 +368,7 @@ void RingMaker::declare(Ring &ring) {
     return;
   int64_t readers = 0;
   for (RoleAttr role : ring.uses.readers)
-    readers += ring.uses.isReadByThreads(role) ? countArriving(role) : role.getArrivals();
+    readers += ring.uses.isReadByThreads(role) ? countArriving(role) : countUnits(role);
   ring.empty = BarrierInitOp::create(b, loc, barrierType, readers, IntegerAttr());
   auto addSlot = [&] {
     return slots.add(SlotOp::create(b, loc, SlotType::get(b.getContext(), count)));
@@ -482,7 +489,7 @@ void RingMaker::store(Ring &ring, StoreOp op, Value slot) {
   if (ring.uses.isLocal() && !ring.uses.isOnce() && !slot)
     meet(role);
   create<StoreOp>(role, op.getValue(), getStage(ring.place, slot), ValueRange());
-  if (ring.uses.isReadByProducts())
+  if (ring.uses.isReadByProducts() && needsFence())
     create<FenceOp>(role, FenceKind::AsyncShared);
   if (ring.full)
     create<BarrierArriveOp>(role, ring.full, slot, /*each=*/true);
@@ -495,7 +502,7 @@ void RingMaker::acquire(const Event &event) {
   if (event.ring->full)
     create<BarrierWaitOp>(event.role, event.ring->full, slot, /*previous=*/false);
   // Those who gathered it do not wait until it is there, and so cannot fence.
-  if (event.ring->uses.isGathered() && event.ring->uses.isReadByProducts())
+  if (event.ring->uses.isGathered() && event.ring->uses.isReadByProducts() && needsFence())
     create<FenceOp>(event.role, FenceKind::AsyncShared);
   auto enter = [&](PlaceLifetimes &uses, Value place) {
     Value stage = getStage(place, slot);
@@ -560,8 +567,9 @@ LogicalResult RingMaker::checkClearings(func::FuncOp kernel) {
   return failure(walk.wasInterrupted());
 }
 
-/// Between the reader's wait for the stage and its product. The second meeting also says that the
-/// marks may be written again.
+/// Between the reader's wait for the stage and its product. The fence lets products see what
+/// threads clear, and the copy that fills the stage next come after it. The second meeting also
+/// says that the marks may be written again.
 void RingMaker::clear(ClearUnreadOp op) {
   RoleAttr role = getKernelRole(op);
   Value condition = op.getCondition();

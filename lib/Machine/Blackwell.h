@@ -1,0 +1,20 @@
+//===- Blackwell.h - RTX 50 and RTX PRO Blackwell ---------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_MACHINE_BLACKWELL_H
+#define ATTN_LIB_MACHINE_BLACKWELL_H
+
+#include "lib/Machine/Machine.h"
+
+namespace attn {
+
+/// Those without tensor memory.
+extern const Machine kBlackwellSmall;
+
+} // namespace attn
+
+#endif // ATTN_LIB_MACHINE_BLACKWELL_H
