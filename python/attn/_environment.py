@@ -182,7 +182,7 @@ def _describe_tools() -> Iterator[Tuple[str, str]]:
             lines = [
                 line.strip()
                 for line in done.stdout.splitlines()
-                if re.search(r"ersion|LLVM|release", line)
+                if line.startswith(f"{name} ") or re.search(r"ersion|release", line)
             ]
         except (OSError, subprocess.SubprocessError):
             lines = []

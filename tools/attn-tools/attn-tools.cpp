@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Registration/Registration.h"
+#include "lib/Registration/Version.h"
 #include "lib/Tools/AttnRun/AttnRun.h"
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -23,6 +24,7 @@
 
 static int runAttnOpt(int argc, char **argv, mlir::DialectRegistry &registry) {
   attn::registerPasses();
+  attn::prepareCommandLine("attn-opt");
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "attn-opt: runs attn passes\n", registry));
 }

@@ -7,6 +7,7 @@
 
 #include "lib/Tools/AttnRun/Options.h"
 #include "lib/Machine/Machine.h"
+#include "lib/Registration/Version.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Transforms/Attn/WayRules.h"
@@ -428,7 +429,7 @@ Expected<std::optional<RunOptions>> parseCommandLine(int argc, const char *const
   // Answered here: LLVM ends the process after printing, past everyone's destructors.
   for (StringRef argument : ArrayRef(argv, argc).drop_front(argc > 0)) {
     if (argument == "--version") {
-      outs() << "attn-run, with LLVM " LLVM_VERSION_STRING "\n";
+      printVersion(outs(), "attn-run");
       return std::optional<RunOptions>();
     }
     if (argument == "--help" || argument == "-help" || argument == "-h") {

@@ -7,10 +7,12 @@
 
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
 #include "attn/Compiler.h"
+#include "dialects/Attn/IR/AttnVariantForms.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Plan/Plan.h"
+#include "lib/Registration/Version.h"
 #include "lib/Rooms/Rooms.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
@@ -51,6 +53,9 @@ struct CommandLine {
   cl::opt<bool> html{"html",
                      cl::desc("one page for a browser, with the program at every door up to "
                               "--until (default: the last one of --target)"),
+                     cl::cat(category)};
+  cl::opt<bool> list{"list",
+                     cl::desc("what there is: doors of --until, targets of --target, and variants"),
                      cl::cat(category)};
   cl::opt<bool> toPTX{"to-ptx", cl::desc("the same as --target=cuda --until=ptx"),
                       cl::cat(category)};
@@ -111,6 +116,30 @@ struct CommandLine {
 static int fail(llvm::Error error) {
   llvm::errs() << "attn-translate: " << llvm::toString(std::move(error)) << "\n";
   return 1;
+}
+
+/// Columns for people and for programs that complete names: two spaces, the name, the rest.
+static void printList(llvm::raw_ostream &os) {
+  auto print = [&](const llvm::Twine &name, const llvm::Twine &sentence) {
+    os << llvm::formatv("  {0,-20} {1}\n", name.str(), sentence.str());
+  };
+  os << "doors (--until)\n";
+  for (const RoomInfo &info : getRooms())
+    print(info.name, llvm::formatv("room {0}{1}: {2}", info.number,
+                                   CommandLine::getDeviceHelp(info.device), info.sentence)
+                         .str());
+  os << "targets (--target)\n";
+  print("cpu", "this processor, or that of --cpu");
+  print("cuda", llvm::Twine("the same as ") + getMachines().front()->name);
+  for (const Machine *machine : getMachines()) {
+    std::string chips;
+    for (const Chip &chip : machine->chips)
+      chips += (chips.empty() ? "" : ", ") + chip.name.str();
+    print(machine->name, chips);
+  }
+  os << "variants (of attn.attention)\n";
+  for (const VariantForm &form : getVariantForms())
+    print(llvm::Twine("#attn.") + form.name, form.getText() + ": " + form.sentence);
 }
 
 /// The text of the module compiled as far as LLVM IR or assembly.
@@ -340,10 +369,15 @@ static llvm::Expected<bool> printStages(const CommandLine &line, ModuleOp module
 int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &registry) {
   static CommandLine *line = new CommandLine;
   cl::HideUnrelatedOptions(line->category);
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) { printVersion(os, "attn-translate"); });
   if (!cl::ParseCommandLineOptions(
           argc, argv, "attn-translate: takes attention through the rooms of the compiler\n",
           &llvm::errs()))
     return 1;
+  if (line->list) {
+    printList(llvm::outs());
+    return 0;
+  }
   if (llvm::Error error = resolve(*line))
     return fail(std::move(error));
   HostOverride overrides;
