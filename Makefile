@@ -48,7 +48,7 @@ SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
-        bench wheel release gpu-bundle clean
+        bench install wheel release gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -203,6 +203,12 @@ fuzz: setup ## Look for what breaks it: each of FUZZERS (a pattern) for MINUTES,
 bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
 	@bench/run
+
+install: ## Install libattn.so, which needs the C library alone, and its headers for C and C++ into PREFIX
+	@[ -n "$(PREFIX)" ] || { echo "make install: expected PREFIX=WHERE, got none" >&2; exit 1; }
+	@$(MAKE) --no-print-directory configure PRESET=release
+	@cmake --build --preset release --parallel $(JOBS) --target attn
+	@cmake --install build/release --component c --prefix $(PREFIX)
 
 wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and later, into dist/, and check it
 	$(call install,python3-venv)

@@ -394,7 +394,7 @@ static void testWriteSource(void) {
   spec.page_size = 0;
   spec.is_ragged = 1;
   EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT,
-               "spec: is_ragged: expected no pages and no lengths beside sequences");
+               "spec: is_ragged: expected no pages, lengths or documents");
 }
 
 enum { kPages = 6, kPage = 3, kEntries = 2, kBatch = 2 };
