@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Registration/CommandLine.h"
 #include "lib/Registration/Registration.h"
-#include "lib/Registration/Version.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Support/LLVM.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Registration/CommandLine.h"
 #include "lib/Registration/Registration.h"
-#include "lib/Registration/Version.h"
 #include "lib/Tools/AttnReduce/ReductionPatterns.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Registration/Registration.h"
-#include "lib/Registration/Version.h"
+#include "lib/Registration/CommandLine.h"
 #include "lib/Tools/AttnRun/AttnRun.h"
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
 #include "mlir/IR/DialectRegistry.h"

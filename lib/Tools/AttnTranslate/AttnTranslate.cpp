@@ -12,7 +12,7 @@
 #include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Plan/Plan.h"
-#include "lib/Registration/Version.h"
+#include "lib/Registration/CommandLine.h"
 #include "lib/Rooms/Rooms.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"

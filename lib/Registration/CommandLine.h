@@ -1,14 +1,15 @@
-//===- Version.h - what tools say of themselves ------------------------------------------===//
+//===- CommandLine.h - what tools say of themselves and of their options ------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_REGISTRATION_VERSION_H
-#define ATTN_LIB_REGISTRATION_VERSION_H
+#ifndef ATTN_LIB_REGISTRATION_COMMANDLINE_H
+#define ATTN_LIB_REGISTRATION_COMMANDLINE_H
 
 #include "llvm/ADT/StringRef.h"
+#include <string>
 
 namespace llvm {
 class raw_ostream;
@@ -23,6 +24,10 @@ void printVersion(llvm::raw_ostream &os, llvm::StringRef tool);
 /// of options that LLVM's libraries have registered when they were loaded.
 void prepareCommandLine(llvm::StringLiteral tool);
 
+/// One line of ours from the lines in which LLVM complains of a command line. An unknown option
+/// gets the name of ours that is at most two letters away.
+std::string describeComplaint(llvm::StringRef tool, llvm::StringRef complaint);
+
 } // namespace attn
 
-#endif // ATTN_LIB_REGISTRATION_VERSION_H
+#endif // ATTN_LIB_REGISTRATION_COMMANDLINE_H
