@@ -44,7 +44,7 @@ if answer.returncode == 0:
 if shutil.which("ptxas", path=config.environment["PATH"]):
     config.available_features.add("ptxas")
 # Bundles for machines with a GPU are without the two tools.
-for program in ("chromium", "fish", "zsh", "attn-lsp-server", "attn-reduce"):
+for program in ("chromedriver", "fish", "zsh", "attn-lsp-server", "attn-reduce"):
     if shutil.which(program, path=config.environment["PATH"]):
         config.available_features.add(program)
 if os.path.exists("/proc/cpuinfo"):

@@ -17,7 +17,7 @@
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
 #include "lib/Target/PTX/EmitPTX.h"
-#include "lib/Tools/AttnTranslate/Html.h"
+#include "lib/Tools/AttnTranslate/Stages.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -284,10 +284,27 @@ static llvm::Expected<std::optional<std::string>> resumeToPTX(const CommandLine 
   return std::move(*ptx);
 }
 
-/// Room 8, by the road that programs take too.
-static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef source) {
+/// Shows an error of the library as those of the parser are shown: "source:2:8: .." has a line and
+/// a column. False where it has none.
+static bool showPlace(StringRef message, const llvm::SourceMgr &sources) {
+  unsigned row, column;
+  StringRef rest = message;
+  if (!rest.consume_front("source:") || rest.consumeInteger(10, row) || !rest.consume_front(":") ||
+      rest.consumeInteger(10, column) || !rest.consume_front(": "))
+    return false;
+  sources.PrintMessage(
+      const_cast<llvm::SourceMgr &>(sources).FindLocForLineAndColumn(1, row, column),
+      llvm::SourceMgr::DK_Error, rest);
+  return true;
+}
+
+/// Room 8, by the road that programs take too. Nothing after diagnostics.
+static llvm::Expected<std::optional<std::string>> printPTX(const CommandLine &line,
+                                                           const llvm::SourceMgr &sources) {
   CompileOptions options = getCompileOptions(line);
-  Result<KernelImage> image = emit(source, options);
+  Result<KernelImage> image = emit(sources.getMemoryBuffer(1)->getBuffer().str(), options);
+  if (!image && showPlace(image.getStatus().message, sources))
+    return std::nullopt;
   if (!image)
     return llvm::createStringError(image.getStatus().str());
   if (!line.plan.empty())
@@ -297,7 +314,7 @@ static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef s
 }
 
 static void addPasses(OpPassManager &pm, const CommandLine &line, Room start, Room until,
-                      const HostInfo &host) {
+                      const HostInfo &host, const DoorVisitor &visit = nullptr) {
   PipelineOptions options;
   options.target = line.target != TargetKind::CUDA ? "cpu"
                    : line.machine.empty()          ? "cuda"
@@ -309,7 +326,8 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, Room start, Ro
   options.way = line.way.getValue();
   RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
   if (start < until || start == Room::Problem)
-    buildPipeline(pm, options, start == Room::Problem ? start : getNext(start, device), until);
+    buildPipeline(pm, options, start == Room::Problem ? start : getNext(start, device), until,
+                  visit);
 }
 
 /// The program, which is in the room `start`, as it leaves a room of MLIR, or as text of LLVM. None
@@ -333,47 +351,96 @@ printRoom(const CommandLine &line, Room start, Room room, ModuleOp module, const
   return text;
 }
 
-/// All doors of the way from the program's own to `until`, or the last alone. False after
-/// diagnostics.
-static llvm::Expected<bool> printStages(const CommandLine &line, ModuleOp module, StringRef source,
-                                        const HostInfo &host, std::vector<Stage> &stages) {
+/// The program at the last door. Nothing after diagnostics.
+static llvm::Expected<std::optional<std::string>> printDoor(const CommandLine &line,
+                                                            ModuleOp module,
+                                                            const llvm::SourceMgr &sources,
+                                                            const HostInfo &host) {
   llvm::Expected<Room> start = findStart(line, module);
   if (!start)
     return start.takeError();
-  RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
-  for (const RoomInfo &info : getRooms()) {
-    bool isShown = info.room == line.until || (line.html && info.isOnTheWayTo(device) &&
-                                               info.number < getInfo(line.until).number &&
-                                               info.number >= getInfo(*start).number);
-    if (!isShown)
-      continue;
-    if (info.room == Room::PTX && *start == Room::Problem) {
-      llvm::Expected<std::string> text = printPTX(line, source);
-      if (!text)
-        return text.takeError();
-      stages.push_back({&info, std::move(*text)});
-      continue;
+  if (line.until != Room::PTX)
+    return printRoom(line, *start, line.until, module, host);
+  return *start == Room::Problem ? printPTX(line, sources) : resumeToPTX(line, module, *start);
+}
+
+/// The compiler's choices, without the IR after them.
+static std::string printDecisions(const CommandLine &line, StringRef source) {
+  CompileOptions options = getCompileOptions(line);
+  if (line.target != TargetKind::CUDA)
+    options.device = DeviceKind::CPU;
+  Result<std::string> text = explain(source, options, "problem");
+  std::string decisions;
+  if (text)
+    for (StringRef rest = *text; rest.starts_with("//");) {
+      StringRef first;
+      std::tie(first, rest) = rest.split('\n');
+      decisions += first.drop_front(2).ltrim().str() + "\n";
     }
-    llvm::Expected<std::optional<std::string>> text =
-        info.room == Room::PTX ? resumeToPTX(line, module, *start)
-                               : printRoom(line, *start, info.room, module, host);
+  return decisions;
+}
+
+/// All doors from the program's own to the last one. After diagnostics the page has the doors that
+/// were reached, and says so.
+static llvm::Expected<Page> makePage(const CommandLine &line, ModuleOp module,
+                                     const llvm::SourceMgr &sources, const HostInfo &host) {
+  llvm::Expected<Room> start = findStart(line, module);
+  if (!start)
+    return start.takeError();
+  Page page;
+  StringRef source = sources.getMemoryBuffer(1)->getBuffer();
+  StageRecorder recorder(source, page.stages);
+  ScopedDiagnosticHandler diagnostics(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && page.stopped.empty())
+      page.stopped = diagnostic.str();
+    // Others show it.
+    return failure();
+  });
+  OwningOpRef<ModuleOp> copy = module.clone();
+  if (*start != Room::Problem)
+    recorder.visit(getInfo(*start).name, *copy);
+  RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
+  Room last =
+      std::min(line.until.getValue(), device == RoomDevice::CUDA ? Room::Thread : Room::LLVM);
+  PassManager pm(module.getContext());
+  addPasses(pm, line, *start, last, host,
+            [&](StringRef room, ModuleOp at) { recorder.visit(room, at); });
+  if (failed(pm.run(*copy))) {
+    page.stopped = "expected " + describe(last) + ", got an error: " + page.stopped;
+    return page;
+  }
+  if (*start == Room::Problem)
+    page.decisions = printDecisions(line, source);
+  for (const RoomInfo &info : getRooms()) {
+    if (!info.isText() || !info.isOnTheWayTo(device) || info.room > line.until)
+      continue;
+    llvm::Expected<std::optional<std::string>> text = std::nullopt;
+    if (info.room != Room::PTX) {
+      OwningOpRef<ModuleOp> compiled = copy->clone();
+      text = printCompiled(*compiled, host, info.room == Room::Assembly);
+    } else {
+      text = *start == Room::Problem ? printPTX(line, sources) : resumeToPTX(line, module, *start);
+    }
     if (!text)
       return text.takeError();
-    if (!*text)
-      return false;
-    stages.push_back({&info, std::move(**text)});
+    if (*text)
+      recorder.add(info, std::move(**text));
+    else
+      page.stopped = "expected " + describe(info.room) + ", got an error";
   }
-  return true;
+  return page;
 }
 
 int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &registry) {
   static CommandLine *line = new CommandLine;
   cl::HideUnrelatedOptions(line->category);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { printVersion(os, "attn-translate"); });
+  std::string complaint;
+  llvm::raw_string_ostream stream(complaint);
   if (!cl::ParseCommandLineOptions(
           argc, argv, "attn-translate: takes attention through the rooms of the compiler\n",
-          &llvm::errs()))
-    return 1;
+          &stream))
+    return fail(llvm::createStringError(describeComplaint("attn-translate", complaint)));
   if (line->list) {
     printList(llvm::outs());
     return 0;
@@ -393,26 +460,33 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   if (!buffer)
     return fail(llvm::createStringError("expected to read '" + line->input + "', got " +
                                         buffer.getError().message()));
-  std::string source = (*buffer)->getBuffer().str();
   MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return 1;
-  std::vector<Stage> stages;
-  llvm::Expected<bool> isDone = printStages(*line, module.get(), source, *host, stages);
-  if (!isDone)
-    return fail(isDone.takeError());
-  if (!*isDone)
-    return 1;
+  if (!line->html) {
+    llvm::Expected<std::optional<std::string>> text =
+        printDoor(*line, module.get(), sources, *host);
+    if (!text)
+      return fail(text.takeError());
+    if (!*text)
+      return 1;
+    llvm::Error error = write(line->output, [&](llvm::raw_ostream &os) { os << **text; });
+    return error ? fail(std::move(error)) : 0;
+  }
+  llvm::Expected<Page> page = makePage(*line, module.get(), sources, *host);
+  if (!page)
+    return fail(page.takeError());
   StringRef name =
       line->input == "-" ? StringRef("standard input") : llvm::sys::path::filename(line->input);
-  llvm::Error error = write(line->output, [&](llvm::raw_ostream &os) {
-    if (line->html)
-      writeHtml(os, ("attn: " + name).str(), stages);
-    else
-      os << stages.front().text;
-  });
-  return error ? fail(std::move(error)) : 0;
+  page->title = ("attn: " + name).str();
+  if (llvm::Error error = write(line->output, [&](llvm::raw_ostream &os) { writeHtml(os, *page); }))
+    return fail(std::move(error));
+  if (page->stopped.empty())
+    return 0;
+  llvm::errs() << "attn-translate: the page has the rooms that were reached\n";
+  return 1;
 }
