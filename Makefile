@@ -13,7 +13,7 @@ FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 # What PyTorch's tests need; the wheel without CUDA is on PyTorch's own index, or on a mirror.
 TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
-INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2
+INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2 flatbuffers==25.12.19
 # Whose tests run by name alone: with test-neighbours.
 NEIGHBOURS := diffusers==0.42.1 flax==0.12.8 keras==3.15.1
 TENSORFLOW := tensorflow-cpu==2.21.0 numpy pytest
