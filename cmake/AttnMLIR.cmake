@@ -68,7 +68,8 @@ target_link_libraries(AttnMLIR INTERFACE Threads::Threads)
 # linked, their files alone: their own dependencies are archives too, and would be a second copy of MLIR.
 function(attn_link_archives target)
   if(ATTN_STATIC)
-    target_link_libraries(${target} PUBLIC ${ARGN})
+    # The protocol of editors, which no library of MLIR asks for by name.
+    target_link_libraries(${target} PUBLIC ${ARGN} LLVMSupportLSP)
     return()
   endif()
   foreach(library IN LISTS ARGN)
