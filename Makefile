@@ -13,7 +13,7 @@ FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 # What PyTorch's tests need; the wheel without CUDA is on PyTorch's own index, or on a mirror.
 TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
-INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2
+INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2 flatbuffers==25.12.19
 # Whose tests run by name alone: with test-neighbours.
 NEIGHBOURS := diffusers==0.42.1 flax==0.12.8 keras==3.15.1
 TENSORFLOW := tensorflow-cpu==2.21.0 numpy pytest
@@ -48,7 +48,7 @@ SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
-        bench wheel release gpu-bundle clean
+        bench install wheel release gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -203,6 +203,12 @@ fuzz: setup ## Look for what breaks it: each of FUZZERS (a pattern) for MINUTES,
 bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
 	@bench/run
+
+install: ## Install libattn.so, which needs the C library alone, and its headers for C and C++ into PREFIX
+	@[ -n "$(PREFIX)" ] || { echo "make install: expected PREFIX=WHERE, got none" >&2; exit 1; }
+	@$(MAKE) --no-print-directory configure PRESET=release
+	@cmake --build --preset release --parallel $(JOBS) --target attn
+	@cmake --install build/release --component c --prefix $(PREFIX)
 
 wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and later, into dist/, and check it
 	$(call install,python3-venv)

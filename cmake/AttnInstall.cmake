@@ -19,3 +19,8 @@ install(FILES ${CMAKE_BINARY_DIR}/attn-config.cmake ${CMAKE_BINARY_DIR}/attn-con
 file(RELATIVE_PATH ATTN_PREFIX_OF_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/attn.pc.in ${CMAKE_BINARY_DIR}/attn.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/attn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT c)
+
+if(NOT ATTN_STATIC)
+  install(CODE "message(NOTICE \"libattn.so: needs the libraries of LLVM and MLIR of this machine; make install builds one that \"
+    \"needs the C library alone\")" COMPONENT c)
+endif()

@@ -63,3 +63,17 @@ endif()
 
 find_package(Threads REQUIRED)
 target_link_libraries(AttnMLIR INTERFACE Threads::Threads)
+
+# attn_link_archives(<target> <libraries>): links libraries of MLIR that its shared library does not hold. Where that one is
+# linked, their files alone: their own dependencies are archives too, and would be a second copy of MLIR.
+function(attn_link_archives target)
+  if(ATTN_STATIC)
+    # The protocol of editors, which no library of MLIR asks for by name.
+    target_link_libraries(${target} PUBLIC ${ARGN} LLVMSupportLSP)
+    return()
+  endif()
+  foreach(library IN LISTS ARGN)
+    target_link_libraries(${target} PUBLIC $<TARGET_FILE:${library}>)
+  endforeach()
+  target_link_libraries(${target} PUBLIC MLIR LLVM)
+endfunction()

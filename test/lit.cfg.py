@@ -43,8 +43,10 @@ if answer.returncode == 0:
     config.available_features.update(["cuda", answer.stdout.strip()])
 if shutil.which("ptxas", path=config.environment["PATH"]):
     config.available_features.add("ptxas")
-if shutil.which("chromium", path=config.environment["PATH"]):
-    config.available_features.add("chromium")
+# Bundles for machines with a GPU are without the two tools.
+for program in ("chromedriver", "fish", "zsh", "attn-lsp-server", "attn-reduce"):
+    if shutil.which(program, path=config.environment["PATH"]):
+        config.available_features.add(program)
 if os.path.exists("/proc/cpuinfo"):
     with open("/proc/cpuinfo") as cpuinfo:
         flags = set(next((line for line in cpuinfo if line.startswith("flags")), "").split())

@@ -30,7 +30,7 @@ def predict(tool: str, name: str, row: Dict) -> Dict:
         source.write(revisions.make_source(name, row["D"]))
         source.flush()
         shape = f"B={row['B']},H={row['H']},M={row['S']},N={row['S']}"
-        flops = ["--flops=causal"] if name == "causal" else []
+        flops = ["--flops=causal"] if name == "causal" else ["--flops=full"]
         command = [tool, source.name, "--device=sim", "--predict", "--json", "--shape", shape, *flops]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

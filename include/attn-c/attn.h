@@ -16,12 +16,16 @@
  * Every function may be called from any number of threads at once, except that a handle must not be
  * freed while it is in use. The child of a fork may go on calling on the CPU; a fork waits for what
  * other threads are compiling. Everything here keeps its meaning: later versions add functions,
- * options and codes.
+ * options and codes. C99 and C++.
  *
  *===------------------------------------------------------------------------------------------===*/
 
 #ifndef ATTN_C_ATTN_H
 #define ATTN_C_ATTN_H
+
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#error "attn-c/attn.h: expected C99 or later (-std=c99)"
+#endif
 
 #include <stddef.h>
 #include <stdint.h>
@@ -160,10 +164,17 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    value        type  (B, Hkv, N, Dv); with pages value_cache, (Np, P, Hkv, Dv)
  *    page_table*  i32   (B, C), with pages
  *    seqused_k*   i32   (B), with lengths
+ *    query_ids*   i32   (B, M), with documents
+ *    key_ids*     i32   (B, N), with documents
+ *    slopes*      f32   (H), with ALiBi
+ *    seed*        i64   (1), with dropout
  *    scale*       f32   a scalar
  *    sink*        f32   (H)
  *
  *  and gives output, (B, H, M, Dv), and lse*, f32 of shape (B, H, M).
+ *
+ *  With is_gradient it also takes output, lse and d_output, and gives d_query, d_key, d_value,
+ *  d_sink* and d_slopes*, each of the shape of what it is the gradient of.
  *
  *  With is_ragged the first arguments are others.
  *
@@ -173,8 +184,9 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    max_seqlen_q, max_seqlen_k  i8    (M) and (N): their sizes are the most rows and keys of a
  *                                      sequence, and nothing reads them
  *
- *  Then come scale* and sink*. The results are rows_output, (T, H, Dv), and rows_lse*, (T, H). A
- *  longer sequence is cut, and results of rows that are in no sequence are not written. */
+ *  Then come slopes*, seed*, scale* and sink*. The results are rows_output, (T, H, Dv), and
+ * rows_lse*, (T, H). A longer sequence is cut, and results of rows that are in no sequence are not
+ * written. */
 typedef struct attn_spec {
   /** sizeof(attn_spec), so that a later library knows what the program has. */
   size_t size;
@@ -204,11 +216,27 @@ typedef struct attn_spec {
   int32_t has_lengths;
   /** Whether query, key and value are rows of sequences of any lengths, one after the other.
    *  Bottom-right then counts from the last row and key of each. On a GPU there are at most 65535.
-   *  Not together with pages or lengths. */
+   *  Not together with pages, lengths or documents. */
   int32_t is_ragged;
+  /** Scores s become softcap * tanh(s / softcap); 0: they stay. */
+  double softcap;
+  /** The probability with which a weight becomes 0, and otherwise weight / (1 - p); 0: none. Which
+   *  ones is a function of the seed and of positions alone, so that gradients drop the same. */
+  double dropout;
+  /** Whether slopes[h] times the distance of a key from the row's own position is taken off a
+   *  score, after the cap. Positions count from the bottom-right. */
+  int32_t has_alibi;
+  /** Whether rows keep the keys of their own document alone: query_ids[b, m] == key_ids[b, n]. */
+  int32_t has_documents;
+  /** The gradients of the attention of the same spec instead of the attention: from its output, its
+   *  lse and the gradient of its output. Not together with pages or is_ragged. */
+  int32_t is_gradient;
+  /** 0. */
+  int32_t reserved;
 } attn_spec;
 
-#define ATTN_SPEC_INIT {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1, 0, 0, 0}
+#define ATTN_SPEC_INIT                                                                             \
+  {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /** The attention as a source for attn_compile, freed with attn_string_free. Score and mask
  * functions are source that the program writes itself. Head dimensions and bounds that are none are

@@ -22,11 +22,16 @@
 #ifndef ATTN_C_ATTN_HPP
 #define ATTN_C_ATTN_HPP
 
+#if __cplusplus < 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG < 201703L)
+#error "attn-c/attn.hpp: expected C++17 or later (-std=c++17)"
+#endif
+
 #include "attn-c/attn.h"
 #include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -273,8 +278,20 @@ struct AttentionSpec {
   /// Whether each sequence has its own number of keys, seqused_k.
   bool hasLengths = false;
   /// Whether query, key and value are rows of sequences of any lengths. Not together with the two
-  /// above.
+  /// above, or with documents.
   bool isRagged = false;
+  /// Scores s become softcap * tanh(s / softcap); 0: they stay.
+  double softcap = 0;
+  /// Whether slopes[h] times the distance of a key from the row's own position is taken off a
+  /// score, after the cap.
+  bool hasAlibi = false;
+  /// Whether rows keep the keys of their own document alone.
+  bool hasDocuments = false;
+  /// The probability with which a weight becomes 0, and otherwise weight / (1 - p); 0: none.
+  double dropout = 0;
+  /// The gradients of the attention of the same spec, from its output, its lse and the gradient of
+  /// its output. Not together with pages or isRagged.
+  bool isGradient = false;
 };
 
 /// The same as a source (attn_write_source).
@@ -296,6 +313,11 @@ inline Result<std::string> getSource(const AttentionSpec &spec) {
   said.page_size = spec.pageSize;
   said.has_lengths = spec.hasLengths;
   said.is_ragged = spec.isRagged;
+  said.softcap = spec.softcap;
+  said.dropout = spec.dropout;
+  said.has_alibi = spec.hasAlibi;
+  said.has_documents = spec.hasDocuments;
+  said.is_gradient = spec.isGradient;
   char *source = nullptr;
   if (Status status = Status::of(attn_write_source(&said, &source)); !status)
     return status;
@@ -316,6 +338,34 @@ inline Result<Kernel> compile(const std::string &source, const Options &options 
 inline Result<Kernel> compile(const AttentionSpec &spec, const Options &options = {}) {
   Result<std::string> source = getSource(spec);
   return source ? compile(*source, options) : source.status();
+}
+
+/// The kernels that training calls: the attention with its lse, and the gradients.
+struct Training {
+  Kernel forward, backward;
+};
+
+inline Result<Training> compileTraining(AttentionSpec spec, const Options &options = {}) {
+  spec.returnsLse = true;
+  Result<Kernel> forward = compile(spec, options);
+  if (!forward)
+    return forward.status();
+  spec.isGradient = true;
+  Result<Kernel> backward = compile(spec, options);
+  if (!backward)
+    return backward.status();
+  return Training{*forward, *backward};
+}
+
+/// Tells a function, in one line, of each kernel that is compiled or loaded from disk because a
+/// call takes it, in the thread of that call; an empty one ends it (attn_set_log). Functions of
+/// before are kept for calls that are telling them something.
+inline void setLog(std::function<void(const std::string &)> log) {
+  using Log = std::function<void(const std::string &)>;
+  if (!log)
+    return attn_set_log(nullptr, nullptr);
+  attn_set_log([](const char *line, void *to) { (*static_cast<Log *>(to))(line); },
+               new Log(std::move(log)));
 }
 
 /// PTX, and a plan of how to launch it, without a GPU (attn_emit).

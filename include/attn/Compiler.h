@@ -20,6 +20,10 @@
 #ifndef ATTN_COMPILER_H
 #define ATTN_COMPILER_H
 
+#if __cplusplus < 202002L
+#error "attn/Compiler.h: expected C++20 or later (-std=c++20); attn-c/attn.hpp is C++17"
+#endif
+
 #include "attn/Runtime.h"
 #include <cstdint>
 #include <memory>
@@ -120,10 +124,17 @@ enum class Causal : uint8_t { No, TopLeft, BottomRight };
 /// | value       | type     | (B, Hkv, N, Dv); with pages value_cache, (Np, P, Hkv, Dv)       |
 /// | page_table* | I32      | (B, C), with pages                                              |
 /// | seqused_k*  | I32      | (B), with lengths                                               |
+/// | query_ids*  | I32      | (B, M), with documents                                          |
+/// | key_ids*    | I32      | (B, N), with documents                                          |
+/// | slopes*     | F32      | (H), with ALiBi                                                 |
+/// | seed*       | I64      | (1), with dropout                                               |
 /// | scale*      | F32      | a scalar                                                        |
 /// | sink*       | F32      | (H)                                                             |
 ///
 /// and gives output, (B, H, M, Dv), and lse*, F32 of shape (B, H, M).
+///
+/// With isGradient it also takes output, lse and d_output, and gives d_query, d_key, d_value,
+/// d_sink* and d_slopes*, each of the shape of what it is the gradient of.
 ///
 /// With isRagged the first arguments are others:
 ///
@@ -135,8 +146,9 @@ enum class Causal : uint8_t { No, TopLeft, BottomRight };
 /// | max_seqlen_q, max_seqlen_k   | I8       | (M) and (N): their sizes are the most rows and   |
 /// |                              |          | keys of a sequence, and nothing reads them       |
 ///
-/// Then come scale* and sink*. The results are rows_output, (T, H, Dv), and rows_lse*, (T, H). A
-/// longer sequence is cut, and results of rows that are in no sequence are not written.
+/// Then come slopes*, seed*, scale* and sink*. The results are rows_output, (T, H, Dv), and
+/// rows_lse*, (T, H). A longer sequence is cut, and results of rows that are in no sequence are not
+/// written.
 struct AttentionSpec {
   /// Of query, key, value and output: F16, BF16 or F32.
   DataType type = DataType::F32;
@@ -162,9 +174,25 @@ struct AttentionSpec {
   bool hasLengths = false;
   /// Whether query, key and value are rows of sequences of any lengths, one after the other.
   /// Bottom-right then counts from the last row and key of each. On a GPU there are at most 65535.
-  /// Not together with pages or lengths.
+  /// Not together with pages, lengths or documents.
   bool isRagged = false;
+  /// Scores s become softcap * tanh(s / softcap); 0: they stay.
+  double softcap = 0;
+  /// Whether slopes[h] times the distance of a key from the row's own position is taken off a
+  /// score, after the cap. Positions count from the bottom-right.
+  bool hasAlibi = false;
+  /// Whether rows keep the keys of their own document alone: query_ids[b, m] == key_ids[b, n].
+  bool hasDocuments = false;
+  /// The probability with which a weight becomes 0, and otherwise weight / (1 - p); 0: none. Which
+  /// ones is a function of the seed and of positions alone, so that gradients drop the same.
+  double dropout = 0;
+  /// The gradients of the attention of the same spec instead of the attention: from its output, its
+  /// lse and the gradient of its output. Not together with pages or isRagged.
+  bool isGradient = false;
 };
+
+/// InvalidArgument where words of a spec contradict each other; the message starts with the word.
+Status checkSpec(const AttentionSpec &spec);
 
 /// The same as IR text. Numbers that are out of range are found when the text is compiled.
 std::string getSource(const AttentionSpec &spec);

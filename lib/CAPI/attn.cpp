@@ -148,21 +148,16 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   auto expected = [](const llvm::Twine &message) {
     return Status{StatusCode::InvalidArgument, message.str(), "start from ATTN_SPEC_INIT"};
   };
-  // Programs of earlier versions have no pages.
-  constexpr size_t withoutPages = offsetof(attn_spec, page_size);
-  if (given->size != sizeof(attn_spec) && given->size != withoutPages)
-    return expected("spec: expected size " + llvm::Twine(sizeof(attn_spec)) + " or " +
-                    llvm::Twine(withoutPages) + ", got " + llvm::Twine(given->size));
+  // Programs of earlier versions have no pages, or no words of training.
+  constexpr size_t sizes[] = {sizeof(attn_spec), offsetof(attn_spec, softcap),
+                              offsetof(attn_spec, page_size)};
+  if (!llvm::is_contained(sizes, given->size))
+    return expected("spec: expected size " + llvm::Twine(sizes[0]) + ", " + llvm::Twine(sizes[1]) +
+                    " or " + llvm::Twine(sizes[2]) + ", got " + llvm::Twine(given->size));
   attn_spec spec = ATTN_SPEC_INIT;
   std::memcpy(&spec, given, given->size);
   if (spec.causal < ATTN_CAUSAL_NO || spec.causal > ATTN_CAUSAL_BOTTOM_RIGHT)
     return expected("spec: causal: expected a number from 0 to 2, got " + llvm::Twine(spec.causal));
-  if (spec.page_size < 0)
-    return expected("spec: page_size: expected a number of keys from 0 on, got " +
-                    llvm::Twine(spec.page_size));
-  if (spec.is_ragged && (spec.page_size || spec.has_lengths))
-    return expected("spec: is_ragged: expected no pages and no lengths beside sequences, got one "
-                    "of them");
   AttentionSpec read;
   const DataType types[] = {DataType::F16, DataType::BF16, DataType::F32};
   const auto *type = llvm::find_if(
@@ -182,6 +177,15 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   read.pageSize = spec.page_size;
   read.hasLengths = spec.has_lengths;
   read.isRagged = spec.is_ragged;
+  read.softcap = spec.softcap;
+  read.dropout = spec.dropout;
+  read.hasAlibi = spec.has_alibi;
+  read.hasDocuments = spec.has_documents;
+  read.isGradient = spec.is_gradient;
+  if (Status status = checkSpec(read); !status.ok()) {
+    auto [word, rest] = StringRef(status.message).split(':');
+    return expected("spec: " + llvm::convertToSnakeFromCamelCase(word) + ":" + rest);
+  }
   return read;
 }
 

@@ -110,15 +110,8 @@ Result<CompiledFunction> compile(std::string_view source, const CompileOptions &
 }
 
 Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions &options) {
-  // In the text it would be a type that does not parse.
-  if (spec.pageSize < 0)
-    return Status{
-        StatusCode::InvalidArgument,
-        "pageSize: expected a number of keys from 0 on, got " + std::to_string(spec.pageSize), ""};
-  if (spec.isRagged && (spec.pageSize || spec.hasLengths))
-    return Status{StatusCode::InvalidArgument,
-                  "isRagged: expected no pages and no lengths beside sequences, got one of them",
-                  "write the source with attn.ragged and attn.paged"};
+  if (Status status = checkSpec(spec); !status.ok())
+    return status;
   return compile(getSource(spec), options);
 }
 

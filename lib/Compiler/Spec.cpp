@@ -22,6 +22,8 @@ public:
         v(getTensor("?x?x?", spec.valueDim ? spec.valueDim : spec.headDim)) {}
 
   std::string write() const {
+    if (spec.isGradient)
+      return writeGradient();
     std::string results = v + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
     std::string names = std::string("%output") + (spec.returnsLse ? ", %lse" : "");
     std::string returned = results, returnedNames = names;
@@ -31,11 +33,34 @@ public:
     }
     return formatv("func.func @attention({0}) -> ({1}) {{\n{2}  {3} = attn.attention %query, %key, "
                    "%value{4}\n{5}      : {6}, {6}, {7} -> {8}\n{9}  return {10} : {1}\n}\n",
-                   writeArguments(), returned, writeViews(), names, writeWords(), writeMask(), q, v,
-                   results, writePlaces(), returnedNames);
+                   writeArguments(), returned, writeViews(), names, writeWords(), writeRegions(), q,
+                   v, results, writePlaces(), returnedNames);
   }
 
 private:
+  std::string writeGradient() const {
+    constexpr StringLiteral lse = "tensor<?x?x?xf32>";
+    SmallVector<std::string> names = {"%d_query", "%d_key", "%d_value"}, types = {q, q, v};
+    std::string wanted = formatv("d_query({0}) d_key({0}) d_value({1})", q, v);
+    auto want = [&](StringRef name, StringRef word) {
+      names.push_back(("%d_" + name).str());
+      types.push_back(kHeads.str());
+      wanted += formatv(" {0}({1})", word, kHeads);
+    };
+    if (spec.hasSink)
+      want("sink", "d_sink");
+    if (spec.hasAlibi)
+      want("slopes", "d_wrt");
+    std::string returned = join(types, ", "), all = join(names, ", ");
+    return formatv("func.func @attention_gradient({0}, %output: {1}, %lse: {2}, %d_output: {1}) -> "
+                   "({3}) {{\n{4}  {5} = attn.attention_grad %query, %key, %value, %output, %lse, "
+                   "%d_output{6}{7}\n{8}      : {9}, {9}, {1}, {1}, {2}, {1} -> {10}\n"
+                   "  return {5} : {3}\n}\n",
+                   writeArguments(), v, lse, returned, writeViews(), all, writeWords(),
+                   spec.hasAlibi ? formatv(" wrt(%slopes : {0})", kHeads).str() : "",
+                   writeRegions(), q, wanted);
+  }
+
   std::string getTensor(StringRef shape, int64_t columns) const {
     return formatv("tensor<{0}x{1}x{2}>", shape, columns, element);
   }
@@ -62,10 +87,16 @@ private:
       text += formatv(", %key: {0}, %value: {1}", q, v);
     if (spec.hasLengths)
       text += formatv(", %seqused_k: {0}", kLengths);
+    if (spec.hasDocuments)
+      text += formatv(", %query_ids: {0}, %key_ids: {0}", kTable);
+    if (spec.hasAlibi)
+      text += formatv(", %slopes: {0}", kHeads);
+    if (spec.dropout != 0)
+      text += formatv(", %seed: {0}", kSeed);
     if (spec.hasScale)
       text += ", %scale: f32";
     if (spec.hasSink)
-      text += ", %sink: tensor<?xf32>";
+      text += formatv(", %sink: {0}", kHeads);
     return text;
   }
 
@@ -124,23 +155,83 @@ private:
     if (hasWindow() && (!spec.hasLengths || !isBound))
       variants.push_back(
           formatv("#attn.window<{0}, {1}, bottom_right>", spec.windowLeft, spec.windowRight));
+    SmallVector<StringRef> captures, types;
+    auto capture = [&](StringRef name, StringRef type) {
+      captures.push_back(name);
+      types.push_back(type);
+    };
+    if (spec.hasDocuments) {
+      variants.push_back("#attn.document");
+      capture("%query_ids", kTable);
+      capture("%key_ids", kTable);
+    }
+    // Of what a region already does the rest is done there, since scores compose in order.
+    if (spec.softcap != 0 && !hasScoreRegion())
+      variants.push_back("#attn.softcap<" + writeNumber(spec.softcap) + ">");
+    if (spec.hasAlibi && !hasScoreRegion()) {
+      variants.push_back("#attn.alibi<bottom_right>");
+      capture("%slopes", kHeads);
+    }
+    if (spec.dropout != 0) {
+      variants.push_back("#attn.dropout<" + writeNumber(spec.dropout) + ">");
+      capture("%seed", kSeed);
+    }
     std::string text;
     if (!variants.empty())
       text += " variants [" + join(variants, ", ") + "]";
+    if (!captures.empty())
+      text += " captures(" + join(captures, ", ") + " : " + join(types, ", ") + ")";
     if (spec.hasScale)
       text += " scale(%scale)";
     if (spec.hasSink)
-      text += " sink(%sink : tensor<?xf32>)";
+      text += formatv(" sink(%sink : {0})", kHeads);
     return text;
+  }
+  /// With a point, as numbers of the IR have.
+  static std::string writeNumber(double number) { return formatv("{0:e17}", number); }
+
+  std::string writeRegions() const { return writeScore() + writeMask(); }
+
+  /// Distances count from the last key that a sequence has, which no variant knows.
+  std::string writeScore() const {
+    if (!hasScoreRegion())
+      return "";
+    SmallVector<std::string> lines;
+    StringRef score = "s";
+    if (spec.softcap != 0) {
+      lines.push_back("%cap = arith.constant " + writeNumber(spec.softcap) + " : f32");
+      lines.push_back("%small = arith.divf %s, %cap : f32");
+      lines.push_back("%bounded = math.tanh %small : f32");
+      lines.push_back("%capped = arith.mulf %bounded, %cap : f32");
+      score = "capped";
+    }
+    llvm::append_range(lines, writeOwn());
+    lines.push_back("%offset = arith.subi %own, %n : index");
+    lines.push_back("%distance = math.absi %offset : index");
+    lines.push_back("%number = arith.index_cast %distance : index to i64");
+    lines.push_back("%float = arith.sitofp %number : i64 to f32");
+    lines.push_back(formatv("%slope = tensor.extract %slopes[%h] : {0}", kHeads));
+    lines.push_back("%bias = arith.mulf %slope, %float : f32");
+    lines.push_back(formatv("%t = arith.subf %{0}, %bias : f32", score));
+    lines.push_back("attn.yield %t : f32");
+    return "    score(%s, %b, %h, %m, %n) {\n      " + join(lines, "\n      ") + "\n    }\n";
+  }
+  bool hasScoreRegion() const { return spec.hasAlibi && spec.hasLengths; }
+
+  /// The key at the row's own position, in the keys that its sequence has.
+  SmallVector<std::string> writeOwn() const {
+    return {formatv("%length = tensor.extract %seqused_k[%b] : {0}", kLengths),
+            "%end = arith.index_cast %length : i32 to index",
+            "%after = arith.addi %m, %end : index", "%own = arith.subi %after, %rows : index"};
   }
 
   /// The keys that a sequence has, and what its rows see of them: they count from its last key.
   std::string writeMask() const {
     if (!spec.hasLengths)
       return "";
-    SmallVector<std::string> lines = {
-        formatv("%length = tensor.extract %seqused_k[%b] : {0}", kLengths),
-        "%end = arith.index_cast %length : i32 to index"};
+    SmallVector<std::string> lines = writeOwn();
+    if (!countsFromLengths())
+      lines.truncate(2);
     unsigned numKept = 0;
     auto keep = [&](StringRef predicate, StringRef bound) {
       lines.push_back(
@@ -151,10 +242,6 @@ private:
       ++numKept;
     };
     keep("slt", "end");
-    if (countsFromLengths()) {
-      lines.push_back("%after = arith.addi %m, %end : index");
-      lines.push_back("%own = arith.subi %after, %rows : index");
-    }
     if (spec.causal == Causal::BottomRight)
       keep("sle", "own");
     for (auto [name, operation, distance, predicate] :
@@ -176,11 +263,12 @@ private:
 
   bool hasWindow() const { return spec.windowLeft != -1 || spec.windowRight != -1; }
   bool countsFromLengths() const {
-    return spec.hasLengths && (spec.causal == Causal::BottomRight || hasWindow());
+    return spec.hasLengths && (spec.causal == Causal::BottomRight || hasWindow() || spec.hasAlibi);
   }
 
   static constexpr StringRef kTable = "tensor<?x?xi32>", kLengths = "tensor<?xi32>",
-                             kSize = "tensor<?xi8>";
+                             kSize = "tensor<?xi8>", kHeads = "tensor<?xf32>",
+                             kSeed = "tensor<1xi64>";
 
   const AttentionSpec &spec;
   StringRef element;
@@ -188,6 +276,28 @@ private:
   std::string q, v;
 };
 } // namespace
+
+Status checkSpec(const AttentionSpec &spec) {
+  auto fail = [](std::string message) {
+    return Status{StatusCode::InvalidArgument, std::move(message), ""};
+  };
+  if (spec.pageSize < 0)
+    return fail("pageSize: expected a number of keys from 0 on, got " +
+                std::to_string(spec.pageSize));
+  if (spec.isRagged && (spec.pageSize || spec.hasLengths || spec.hasDocuments))
+    return Status{StatusCode::InvalidArgument,
+                  "isRagged: expected no pages, lengths or documents beside sequences, got one of "
+                  "them",
+                  "write the source with attn.ragged and attn.paged"};
+  if (spec.isGradient && (spec.pageSize || spec.isRagged))
+    return fail("isGradient: expected keys and values in one piece, got pages or sequences");
+  // The variants refuse these numbers too, but 0 is none here.
+  if (!(spec.softcap >= 0))
+    return fail("softcap: expected a number from 0 on, got " + std::to_string(spec.softcap));
+  if (!(spec.dropout >= 0 && spec.dropout <= 1))
+    return fail("dropout: expected a probability from 0 to 1, got " + std::to_string(spec.dropout));
+  return {};
+}
 
 std::string getSource(const AttentionSpec &spec) { return Writer(spec).write(); }
 

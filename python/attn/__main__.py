@@ -6,30 +6,51 @@ import os
 import sys
 from typing import List, NoReturn
 
-from . import collect_env
-from ._environment import find_tool
+from . import __version__, collect_env
+from ._tools import find_tool
 
-_USAGE = """usage: python -m attn env               what a report of a fault should say
-       python -m attn run ARGUMENTS       attn-run: compiles, runs and checks
-       python -m attn translate ARGUMENTS attn-translate: IR after a room, assembly, PTX
-       python -m attn opt ARGUMENTS       attn-opt: runs passes"""
+_TOOLS = {
+    "run": "compiles, runs and checks",
+    "translate": "IR after a room, assembly, PTX",
+    "opt": "runs passes",
+    "reduce": "makes a program that shows a fault small",
+    "lsp-server": "serves editors",
+}
+_USAGE = "\n".join(
+    [
+        "usage: python -m attn env                  what a report of a fault should say",
+        "       python -m attn --version            which attn this is",
+        *(
+            f"       python -m attn {f'{name} ARGUMENTS':20} attn-{name}: {does}"
+            for name, does in _TOOLS.items()
+        ),
+    ]
+)
 
 
-def _run_tool(name: str, arguments: List[str]) -> NoReturn:
+def _run(name: str, arguments: List[str]) -> NoReturn:
     path = find_tool(name)
-    if not path:
+    # A script of this package is found in $PATH too, and would call itself for ever.
+    if not path or (os.path.exists(sys.argv[0]) and os.path.samefile(path, sys.argv[0])):
         sys.exit(
             f"attn: expected {name} in the package, beside $ATTN_LIBRARY or in $PATH, got none"
         )
     os.execv(path, [path, *arguments])
 
 
+def run_tool() -> NoReturn:
+    """What an installed `attn-run`, `attn-translate` and so on are: the tool of that name."""
+    _run(os.path.basename(sys.argv[0]), sys.argv[1:])
+
+
 def main() -> None:
     command, arguments = (sys.argv[1:2] or [""])[0], sys.argv[2:]
     if command == "env" and not arguments:
         print(collect_env())
-    elif command in ("run", "translate", "opt"):
-        _run_tool(f"attn-{command}", arguments)
+    elif command == "--version":
+        print(f"attn {__version__}")
+    elif command in _TOOLS:
+        _run(f"attn-{command}", arguments)
     elif command in ("-h", "--help"):
         print(_USAGE)
     else:

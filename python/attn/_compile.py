@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Tuple, Union, overload
 
 from . import _arrays, _dynamo, _foreign, _library
-from ._explain import Explanation
+from ._explain import ExplainedSource, Explanation
 from ._given import Given
 from ._library import Error
 from ._plan import Plan, make_plan
@@ -177,7 +177,9 @@ class Attention:
     def explain(self, until: Room = "online") -> Explanation:
         """As `attn.explain`."""
         options = tuple(x for x in self._plan.options if x[0] != "lazy")
-        return Explanation(_library.explain(self.source, options, until))
+        return ExplainedSource(
+            _library.explain(self.source, options, until), self.source, options
+        )
 
     def __repr__(self) -> str:
         p = self._plan.problem

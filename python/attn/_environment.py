@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
@@ -14,13 +13,14 @@ from . import _direct
 from ._cache_folder import find_cache_folder
 from ._explain import Explanation
 from ._library import ABI_VERSION, library, library_path, version
+from ._tools import find_tool
 
 # Distributions whose versions matter, by their names in an index of packages.
 _PACKAGES = (
     "numpy ml_dtypes torch triton jax jaxlib transformers diffusers xformers flash-attn tensorflow-cpu "
     "tensorflow keras flax nvidia-cuda-nvcc"
 ).split()
-_TOOLS = "attn-run", "attn-translate", "attn-opt", "ptxas", "nvcc"
+_TOOLS = "attn-run", "attn-translate", "attn-opt", "attn-reduce", "attn-lsp-server", "ptxas", "nvcc"
 # Of a processor, what kernels and their speed depend on.
 _FEATURES = "avx2 fma avx512f avx512_bf16 avx512_fp16 amx_bf16 amx_fp16 sve bf16".split()
 _VARIABLES = re.compile(r"(?:ATTN|OMP|MKL|CUDA|NVIDIA|TORCH|TORCHINDUCTOR|XLA|JAX)_\w+$")
@@ -159,16 +159,6 @@ def _describe_packages() -> Iterator[Tuple[str, str]]:
         yield name, f"{found}{', imported' if name.replace('-', '_') in sys.modules else ''}"
 
 
-def find_tool(name: str) -> str:
-    """The path of a tool: of the package, of the build folder that $ATTN_LIBRARY is of, or of $PATH;
-    empty where there is none."""
-    near = [library_path.parent.parent / "bin" / name, Path(__file__).parent / "bin" / name]
-    for path in near:
-        if os.access(path, os.X_OK):
-            return str(path)
-    return shutil.which(name) or ""
-
-
 def _describe_tools() -> Iterator[Tuple[str, str]]:
     import subprocess
 
@@ -182,7 +172,7 @@ def _describe_tools() -> Iterator[Tuple[str, str]]:
             lines = [
                 line.strip()
                 for line in done.stdout.splitlines()
-                if re.search(r"ersion|LLVM|release", line)
+                if line.startswith(f"{name} ") or re.search(r"ersion|release", line)
             ]
         except (OSError, subprocess.SubprocessError):
             lines = []

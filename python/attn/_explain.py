@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import sys
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from . import _arrays, _library
 from ._library import Error
@@ -12,6 +13,7 @@ from ._picture import visualize_mask
 from ._problem import Spec, check_options, is_rows_first, make_spec
 from ._seed import Seed
 from ._source import Gradients, Source
+from ._tools import frame, make_page
 from .typing import (
     Array,
     Causal,
@@ -31,6 +33,23 @@ class Explanation(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class ExplainedSource(Explanation):
+    """How a source is compiled. A notebook shows all of its rooms, two at a time, with what became
+    of their lines."""
+
+    source: str
+    options: Tuple[Tuple[str, str], ...]
+
+    def __new__(cls, text: str, source: str, options: Tuple[Tuple[str, str], ...]) -> ExplainedSource:
+        made = super().__new__(cls, text)
+        made.source, made.options = source, options
+        return made
+
+    def _repr_html_(self) -> str:
+        page = make_page(self.source, self.options)
+        return frame(page) if page else f"<pre>{html.escape(self)}</pre>"
 
 
 def _check_call(arrays: List[Any]) -> None:
@@ -115,7 +134,8 @@ def explain(
         dtype, head_dim, value_dim, and the others: as for `compile`.
 
     Returns:
-        A text that a prompt shows as it is.
+        A text that a prompt shows as it is. A notebook shows the page of `attn-translate --html`
+        instead, where that tool is there.
 
     Raises:
         Error: as `compile`.
@@ -140,4 +160,4 @@ def explain(
         wanted = ("query", "key", "value") + (("sink",) if sink else ())
         has_low = of.reads_low(spec.device == "cpu")
         text = of.gradient(Gradients(wanted, has_lse_gradient=False, has_low=has_low))
-    return Explanation(lines + _library.explain(text, texts, until))
+    return ExplainedSource(lines + _library.explain(text, texts, until), text, texts)

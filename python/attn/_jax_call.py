@@ -14,10 +14,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from ._library import OptionTexts, library, refuse
 
-_TARGET = "attn_run"
+TARGET = "attn_run"
 _HANDLERS = {"cpu": library.attn_xla_run, "CUDA": library.attn_xla_run_cuda}
 for _platform, _handler in _HANDLERS.items():
-    jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(_handler), platform=_platform)
+    jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(_handler), platform=_platform)
 
 # ===- One custom call --------------------------------------------------------------------------===#
 
@@ -69,7 +69,7 @@ class Call(NamedTuple):
     def run(self, *arrays: Any) -> Tuple:
         dims = [*self.arguments, *[dims for dims, _ in self.results]]
         lines = "\n".join(f"{name.replace('_', '-')}={text}" for name, text in self.options)
-        call = jax.ffi.ffi_call(_TARGET, self.shapes(arrays))
+        call = jax.ffi.ffi_call(TARGET, self.shapes(arrays))
         swapped = "".join("s" if x in _SWAPPED else "." for x in dims)
         return tuple(call(*arrays, source=self.source, options=lines, swapped=swapped))
 

@@ -25,6 +25,7 @@ from typing import (
 )
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy
 from jax.custom_derivatives import SymbolicZero
@@ -36,6 +37,7 @@ from ._jax_call import (
     HEAD,
     LSE,
     SINK,
+    TARGET,
     Call,
     K,
     O,
@@ -58,10 +60,29 @@ from ._source import Gradients, Source, Text, Wanted, reads
 from .integrations._tables import add_table, fit_table, read_table
 from .typing import Mask, OptionsLike, Score, Window
 
-__all__ = ["attention", "context_attention", "paged_attention"]
+__all__ = ["attention", "context_attention", "export_checks", "paged_attention"]
 
 # Also where somebody puts the function of this module in its place.
 _of_jax = jax.nn.dot_product_attention
+
+# ===- Programs that are kept -------------------------------------------------------------------===#
+
+
+def export_checks() -> List[jax.export.DisabledSafetyCheck]:
+    """Lets `jax.export` serialize programs with attention:
+
+        exported = jax.export.export(jax.jit(f), disabled_checks=attn.jax.export_checks())(q, k, v)
+        kept = exported.serialize()
+
+    JAX refuses custom calls of which it does not know that a later version has them. attn's carry
+    the attention as a source, which later versions compile with the same meaning, and no machine
+    code. A process imports attn.jax before it deserializes them.
+
+    Returns:
+        The checks of attn's custom calls.
+    """
+    return [jax.export.DisabledSafetyCheck.custom_call(TARGET)]
+
 
 # ===- Gradients --------------------------------------------------------------------------------===#
 

@@ -394,7 +394,29 @@ static void testWriteSource(void) {
   spec.page_size = 0;
   spec.is_ragged = 1;
   EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT,
-               "spec: is_ragged: expected no pages and no lengths beside sequences");
+               "spec: is_ragged: expected no pages, lengths or documents");
+
+  /* Nor have programs from before there were gradients. */
+  attn_spec training = ATTN_SPEC_INIT;
+  training.head_dim = 16;
+  training.softcap = 30;
+  training.has_alibi = training.is_gradient = 1;
+  training.size = offsetof(attn_spec, softcap);
+  EXPECT(attn_write_source(&training, &text) == ATTN_OK && text && !strstr(text, "softcap") &&
+         !strstr(text, "attention_grad"));
+  attn_string_free(text);
+  training.size = sizeof(training);
+  EXPECT(attn_write_source(&training, &text) == ATTN_OK && text &&
+         strstr(text, "#attn.softcap<3.0") && strstr(text, "#attn.alibi<bottom_right>") &&
+         strstr(text, "attn.attention_grad") && strstr(text, "d_wrt(tensor<?xf32>)"));
+  attn_string_free(text);
+  training.page_size = 8;
+  EXPECT_ERROR(attn_write_source(&training, &text), ATTN_INVALID_ARGUMENT,
+               "spec: is_gradient: expected keys and values in one piece");
+  training.page_size = 0;
+  training.dropout = 2;
+  EXPECT_ERROR(attn_write_source(&training, &text), ATTN_INVALID_ARGUMENT,
+               "spec: dropout: expected a probability from 0 to 1, got 2");
 }
 
 enum { kPages = 6, kPage = 3, kEntries = 2, kBatch = 2 };

@@ -1,11 +1,16 @@
 """What attn says about compiling: why, what it costs, what a mask looks like."""
 
+import base64
+import html
+import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import warnings
 import xml.dom.minidom
+import zlib
 
 import numpy as np
 import pytest
@@ -298,3 +303,25 @@ def test_explain_of_a_call(log, make):
     assert "attn::forward of PyTorch, some 25 us more: autograd records it" in attn.explain(
         *tensors, **how, gradient=True
     )
+
+
+def test_notebooks_show_the_rooms():
+    if not attn._tools.find_tool("attn-translate") and os.environ.get("CI") != "true":
+        pytest.skip("attn-translate was not built")
+    how = dict(causal=True, options={"block_m": 128, "block_n": 64, "stay": False})
+    shown = attn.explain("bfloat16", 64, device="cuda", **how)._repr_html_()
+    assert shown.startswith("<iframe") and shown.endswith("</iframe>")
+    page = html.unescape(re.search('srcdoc="([^"]*)"', shown).group(1))
+    data = re.search('id="data" data-form="deflate">([^<]*)<', page).group(1)
+    found = json.loads(zlib.decompress(base64.b64decode(data)))
+    assert [room["name"] for room in found["rooms"]][-1] == "ptx" and not found["stopped"]
+    # The options of the call.
+    assert "block_m = 128, block_n = 64" in found["rooms"][1]["text"]
+    kernel = attn.compile("float32", 16, window=(3, 0))
+    assert "iframe" in kernel.explain()._repr_html_()
+
+
+def test_notebooks_without_the_tool(monkeypatch):
+    monkeypatch.setattr(attn._tools, "find_tool", lambda name: "")
+    shown = attn.explain("float32", 16)._repr_html_()
+    assert shown.startswith("<pre>") and "tensor&lt;?x?x?x16xf32&gt;" in shown

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import attn
+import attn.__main__
 import reference
-from attn import _direct, _environment, _kernel_name, _memory, _nvtx, _observe, _progress, _tensors
+from attn import _direct, _kernel_name, _memory, _nvtx, _observe, _progress, _tensors, _tools
 
 BIN = Path(attn._library.library_path).parent.parent / "bin"
 NEEDS_TOOL = pytest.mark.skipif(
@@ -341,14 +342,25 @@ def test_tools_of_the_package():
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__))}
     done = subprocess.run([*program, "run", "--help"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and "--shape" in done.stdout
+    told = subprocess.run([*program, "--version"], env=environment, capture_output=True, text=True)
+    assert told.stdout == f"attn {attn.__version__}\n"
+    tool = subprocess.run([*program, "run", "--version"], env=environment, capture_output=True, text=True)
+    assert tool.stdout.startswith(f"attn-run {attn.__version__}")
     wrong = subprocess.run([*program, "walk"], env=environment, capture_output=True, text=True)
     assert wrong.returncode == 1 and wrong.stderr.startswith("usage: python -m attn env")
 
 
 def test_a_tool_that_is_not_there(monkeypatch, tmp_path):
-    monkeypatch.setattr(_environment, "library_path", tmp_path / "lib" / "libattn.so")
+    monkeypatch.setattr(_tools, "library_path", tmp_path / "lib" / "libattn.so")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert _environment.find_tool("attn-run") == ""
+    assert _tools.find_tool("attn-run") == ""
+    # An installed script finds itself alone, and does not call itself.
+    script = tmp_path / "attn-run"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(script), "--version"])
+    with pytest.raises(SystemExit, match="expected attn-run in the package"):
+        attn.__main__.run_tool()
 
 
 def test_a_terminal_hears_of_long_compilations(monkeypatch, capsys):

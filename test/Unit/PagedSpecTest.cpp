@@ -389,7 +389,7 @@ TEST(PagedSpecTest, ErrorsNameTheArgument) {
   EXPECT_EQ(compile(spec).getStatus().code, StatusCode::InvalidKernel);
   spec.isRagged = true;
   EXPECT_EQ(compile(spec).getStatus().message,
-            "isRagged: expected no pages and no lengths beside sequences, got one of them");
+            "isRagged: expected no pages, lengths or documents beside sequences, got one of them");
 }
 
 TEST(PagedSpecTest, PagesOfAnySizeHaveKernels) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Registration/CommandLine.h"
 #include "lib/Registration/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -13,6 +14,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   attn::registerDialects(registry);
   attn::registerPasses();
+  attn::prepareCommandLine("attn-opt");
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "attn-opt: runs attn passes\n", registry));
 }

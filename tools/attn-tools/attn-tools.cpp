@@ -10,22 +10,12 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Registration/Registration.h"
-#include "lib/Tools/AttnRun/AttnRun.h"
-#include "lib/Tools/AttnTranslate/AttnTranslate.h"
-#include "mlir/IR/DialectRegistry.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "test/Execution/Main.h"
+#include "tools/attn-tool/RunTool.h"
 #include "tools/attn-tools/FileCheck.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-
-static int runAttnOpt(int argc, char **argv, mlir::DialectRegistry &registry) {
-  attn::registerPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "attn-opt: runs attn passes\n", registry));
-}
 
 int main(int argc, char **argv) {
   llvm::StringRef name = llvm::sys::path::filename(argv[0]);
@@ -33,16 +23,9 @@ int main(int argc, char **argv) {
     return attn::runFileCheck(argc, argv);
   if (name == "ExecutionTest")
     return attn::test::runExecutionTests(argc, argv);
-  mlir::DialectRegistry registry;
-  attn::registerDialects(registry);
-  if (name == "attn-opt")
-    return runAttnOpt(argc, argv, registry);
-  if (name == "attn-run")
-    return attn::runAttnRun(argc, argv, registry);
-  if (name == "attn-translate")
-    return attn::runAttnTranslate(argc, argv, registry);
-  llvm::errs() << "expected to be called as attn-opt, attn-run, attn-translate, ExecutionTest or "
-                  "FileCheck, got '"
+  if (std::optional<int> code = attn::runTool(argc, argv))
+    return *code;
+  llvm::errs() << "expected to be called as a tool of attn, ExecutionTest or FileCheck, got '"
                << name << "'\n";
   return 1;
 }

@@ -20,11 +20,13 @@
 #include "lib/Tools/AttnRun/Simulate.h"
 #include "lib/Tools/AttnRun/Source.h"
 #include "lib/Tools/AttnRun/Tune.h"
+#include "lib/Tools/AttnRun/Work.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -219,7 +221,12 @@ Expected<Report> Runner::run() {
   report.letters = binding.letters;
   report.isRowsFirst = options.isRowsFirst;
   report.seed = options.seed;
-  report.flops = binding.countFlops(options.flops);
+  std::optional<double> kept;
+  if (options.flops == FlopCount::Kept && binding.get("M") && binding.get("N"))
+    kept = countKeptPairs(source.module->lookupSymbol<mlir::func::FuncOp>(source.signature.name),
+                          *binding.get("M"), *binding.get("N"));
+  report.flops = binding.countFlops(options.flops, kept);
+  report.isWorkGuessed = options.flops == FlopCount::Kept && !kept;
   for (auto [output, facts] : zip_equal(outputs, source.results))
     report.results.push_back({facts.name, output.getKind(),
                               SmallVector<int64_t, 4>(output.getShape()), std::nullopt, 0});
@@ -399,6 +406,10 @@ int runAttnRun(int argc, const char *const *argv, const mlir::DialectRegistry &r
 
   // One small module: threads for MLIR would cost more to start than they save.
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  // Errors of passes show the line of the file, as the parser's do.
+  llvm::SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
   Expected<Report> report = (*options)->device == Device::Interpreter
                                 ? runInterpreter(context, **options)
                                 : Runner(context, **options).run();

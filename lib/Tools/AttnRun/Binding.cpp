@@ -22,12 +22,14 @@ std::optional<int64_t> Binding::get(StringRef letter) const {
   return found == letters.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<double> Binding::countFlops(FlopCount count) const {
+std::optional<double> Binding::countFlops(FlopCount count, std::optional<double> kept) const {
   auto b = get("B"), h = get("H"), m = get("M"), n = get("N"), d = get("D"), dv = get("Dv");
   if (!b || !h || !m || !n || !d || !dv)
     return std::nullopt;
   double rows = double(*m), columns = double(*n), pairs = rows * columns;
-  if (count != FlopCount::Full) {
+  if (count == FlopCount::Kept && kept) {
+    pairs = *kept;
+  } else if (count == FlopCount::CausalTopLeft || count == FlopCount::CausalBottomRight) {
     // Row i keeps min(N, max(0, i + 1 + shift)) columns: a triangle between two clamps.
     double shift = count == FlopCount::CausalTopLeft ? 0 : columns - rows;
     double first = std::clamp(-shift, 0.0, rows), last = std::clamp(columns - shift, first, rows);

@@ -22,8 +22,9 @@ struct Binding {
   llvm::SmallVector<llvm::SmallVector<int64_t, 4>> arguments, results;
 
   std::optional<int64_t> get(llvm::StringRef letter) const;
-  /// The floating-point operations that count as work, if this is an attention.
-  std::optional<double> countFlops(FlopCount count) const;
+  /// The floating-point operations that count as work, if this is an attention. `kept` is the
+  /// number of pairs that its mask keeps, where that is known.
+  std::optional<double> countFlops(FlopCount count, std::optional<double> kept) const;
   /// Bytes of the arguments and results, and of their f64 copies if there is to be a check.
   llvm::Error checkMemory(const KernelSignature &signature, bool withReference) const;
 };

@@ -7,6 +7,7 @@
 
 #include "lib/Tools/AttnRun/Options.h"
 #include "lib/Machine/Machine.h"
+#include "lib/Registration/CommandLine.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Transforms/Attn/WayRules.h"
@@ -65,9 +66,9 @@ struct CommandLine {
                                cl::value_desc("ms"), cl::init("500"), cl::cat(category)};
   cl::opt<std::string> flops{
       "flops",
-      cl::desc("pairs (m, n) that count as work: full, causal (n <= m) or causal-bottom-right\n"
-               "(n <= m + N - M)"),
-      cl::value_desc("what"), cl::init("full"), cl::cat(category)};
+      cl::desc("pairs (m, n) that count as work: kept (those that the mask keeps, where no tensor\n"
+               "decides), full, causal (n <= m) or causal-bottom-right (n <= m + N - M)"),
+      cl::value_desc("what"), cl::init("kept"), cl::cat(category)};
   cl::opt<std::string> until{
       "until",
       cl::desc("with --device=interpreter: the door to run at, problem, grid or online; or\n"
@@ -392,7 +393,8 @@ static Error convert(const CommandLine &line, RunOptions &options) {
                                       options.isRowsFirst))
     return error;
   if (Error error = parseChoice<FlopCount>("flops", line.flops,
-                                           {{"full", FlopCount::Full},
+                                           {{"kept", FlopCount::Kept},
+                                            {"full", FlopCount::Full},
                                             {"causal", FlopCount::CausalTopLeft},
                                             {"causal-bottom-right", FlopCount::CausalBottomRight}},
                                            options.flops))
@@ -409,15 +411,6 @@ static Error convert(const CommandLine &line, RunOptions &options) {
   return convertJitOptions(line, options.jit);
 }
 
-/// One paragraph from the lines in which LLVM complains. Of some mistakes it complains on stderr.
-static std::string describeComplaint(StringRef complaint) {
-  SmallVector<StringRef> lines;
-  complaint.trim().split(lines, '\n', -1, /*KeepEmpty=*/false);
-  if (lines.empty())
-    return "expected valid options, got the mistake above (--help shows the options)";
-  return join(lines, " ");
-}
-
 Expected<std::optional<RunOptions>> parseCommandLine(int argc, const char *const *argv) {
   // LLVM's libraries bring hundreds of options of their own, some with our names; they are not this
   // tool's.
@@ -428,7 +421,7 @@ Expected<std::optional<RunOptions>> parseCommandLine(int argc, const char *const
   // Answered here: LLVM ends the process after printing, past everyone's destructors.
   for (StringRef argument : ArrayRef(argv, argc).drop_front(argc > 0)) {
     if (argument == "--version") {
-      outs() << "attn-run, with LLVM " LLVM_VERSION_STRING "\n";
+      printVersion(outs(), "attn-run");
       return std::optional<RunOptions>();
     }
     if (argument == "--help" || argument == "-help" || argument == "-h") {
@@ -441,7 +434,7 @@ Expected<std::optional<RunOptions>> parseCommandLine(int argc, const char *const
   std::string complaint;
   raw_string_ostream stream(complaint);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &stream))
-    return createStringError(describeComplaint(complaint));
+    return createStringError(describeComplaint("attn-run", complaint));
   RunOptions options;
   if (Error error = convert(line, options))
     return std::move(error);

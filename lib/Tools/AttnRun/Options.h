@@ -19,6 +19,8 @@ namespace attn {
 
 /// How attn-run counts floating-point operations: 2 * (D + Dv) for each pair (m, n) of every head.
 enum class FlopCount {
+  /// Pairs that the mask keeps; all of them where that hangs on tensors or a region.
+  Kept,
   Full,
   /// Pairs with n <= m.
   CausalTopLeft,
@@ -44,7 +46,7 @@ struct RunOptions {
   bool check = false, bench = false, tune = false, json = false, showProgress = false;
   double benchMs = 500;
   std::optional<double> tolerance;
-  FlopCount flops = FlopCount::Full;
+  FlopCount flops = FlopCount::Kept;
   Device device = Device::CPU;
   /// Of the interpreter: where to stop lowering (nothing: the source as it is), and whether to
   /// count tiles only.

@@ -114,7 +114,8 @@ void Report::printText(raw_ostream &os) const {
                  fastestMs);
   os << '\n';
   if (flops && timeMs > 0)
-    line("speed") << format("%.1f GFLOP/s\n", *flops / timeMs * 1e-6);
+    line("speed") << format("%.1f GFLOP/s", *flops / timeMs * 1e-6)
+                  << (isWorkGuessed ? ", masked pairs included (--flops)\n" : "\n");
   for (const ResultReport &result : results) {
     line(result.name) << formatShape(result.shape) << ' ' << getName(result.kind);
     if (result.error) {

@@ -40,6 +40,8 @@ struct Report {
   double fastestMs = 0;
   int64_t numRuns = 1;
   std::optional<double> flops;
+  /// All pairs of rows and keys count, since nobody knows which of them the mask keeps.
+  bool isWorkGuessed = false;
   llvm::SmallVector<ResultReport> results;
   /// Of the interpreter.
   std::optional<InterpreterCounts> counts;

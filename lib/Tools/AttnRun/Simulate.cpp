@@ -114,8 +114,10 @@ static void describe(const sim::Prediction &prediction, std::optional<double> fl
                      Report &report) {
   report.timeMs = report.fastestMs = prediction.milliseconds;
   auto add = [&](StringRef key, std::string text) { report.lines.emplace_back(key.str(), text); };
-  add("predicted", formatv("{0:F1} TFLOP/s of work, {1:F1} executed: {2:F1}% of {3:F0}",
-                           flops ? *flops / prediction.milliseconds * 1e-9 : 0.0,
+  // More work than is executed is of pairs that the mask drops.
+  StringRef of = flops && *flops > prediction.flops ? " of work with masked pairs" : " of work";
+  add("predicted", formatv("{0:F1} TFLOP/s{1}, {2:F1} executed: {3:F1}% of {4:F0}",
+                           flops ? *flops / prediction.milliseconds * 1e-9 : 0.0, of,
                            prediction.flops / prediction.milliseconds * 1e-9,
                            100 * prediction.fractionOfPeak, prediction.peakTflops));
   std::string used;

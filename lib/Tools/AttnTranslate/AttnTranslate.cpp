@@ -8,15 +8,17 @@
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
 #include "attn/Bundle.h"
 #include "attn/Compiler.h"
+#include "dialects/Attn/IR/AttnVariantForms.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Plan/Plan.h"
+#include "lib/Registration/CommandLine.h"
 #include "lib/Rooms/Rooms.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
 #include "lib/Target/PTX/EmitPTX.h"
-#include "lib/Tools/AttnTranslate/Html.h"
+#include "lib/Tools/AttnTranslate/Stages.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -53,6 +55,9 @@ struct CommandLine {
   cl::opt<bool> html{"html",
                      cl::desc("one page for a browser, with the program at every door up to "
                               "--until (default: the last one of --target)"),
+                     cl::cat(category)};
+  cl::opt<bool> list{"list",
+                     cl::desc("what there is: doors of --until, targets of --target, and variants"),
                      cl::cat(category)};
   cl::opt<bool> toPTX{"to-ptx", cl::desc("the same as --target=cuda --until=ptx"),
                       cl::cat(category)};
@@ -114,6 +119,30 @@ struct CommandLine {
 static int fail(llvm::Error error) {
   llvm::errs() << "attn-translate: " << llvm::toString(std::move(error)) << "\n";
   return 1;
+}
+
+/// Columns for people and for programs that complete names: two spaces, the name, the rest.
+static void printList(llvm::raw_ostream &os) {
+  auto print = [&](const llvm::Twine &name, const llvm::Twine &sentence) {
+    os << llvm::formatv("  {0,-20} {1}\n", name.str(), sentence.str());
+  };
+  os << "doors (--until)\n";
+  for (const RoomInfo &info : getRooms())
+    print(info.name, llvm::formatv("room {0}{1}: {2}", info.number,
+                                   CommandLine::getDeviceHelp(info.device), info.sentence)
+                         .str());
+  os << "targets (--target)\n";
+  print("cpu", "this processor, or that of --cpu");
+  print("cuda", llvm::Twine("the same as ") + getMachines().front()->name);
+  for (const Machine *machine : getMachines()) {
+    std::string chips;
+    for (const Chip &chip : machine->chips)
+      chips += (chips.empty() ? "" : ", ") + chip.name.str();
+    print(machine->name, chips);
+  }
+  os << "variants (of attn.attention)\n";
+  for (const VariantForm &form : getVariantForms())
+    print(llvm::Twine("#attn.") + form.name, form.getText() + ": " + form.sentence);
 }
 
 /// The text of the module compiled as far as LLVM IR or assembly.
@@ -286,12 +315,34 @@ static llvm::Expected<std::string> printBundle(const CommandLine &line, StringRe
   return std::move(*bundle);
 }
 
-/// Room 8, by the road that programs take too.
-static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef source) {
-  if (!line.bundle.empty())
-    return printBundle(line, source);
+/// Shows an error of the library as those of the parser are shown: "source:2:8: .." has a line and
+/// a column. False where it has none.
+static bool showPlace(StringRef message, const llvm::SourceMgr &sources) {
+  unsigned row, column;
+  StringRef rest = message;
+  if (!rest.consume_front("source:") || rest.consumeInteger(10, row) || !rest.consume_front(":") ||
+      rest.consumeInteger(10, column) || !rest.consume_front(": "))
+    return false;
+  sources.PrintMessage(
+      const_cast<llvm::SourceMgr &>(sources).FindLocForLineAndColumn(1, row, column),
+      llvm::SourceMgr::DK_Error, rest);
+  return true;
+}
+
+/// Room 8, by the road that programs take too. Nothing after diagnostics.
+static llvm::Expected<std::optional<std::string>> printPTX(const CommandLine &line,
+                                                           const llvm::SourceMgr &sources) {
+  if (!line.bundle.empty()) {
+    llvm::Expected<std::string> bundle =
+        printBundle(line, sources.getMemoryBuffer(1)->getBuffer().str());
+    if (!bundle)
+      return bundle.takeError();
+    return std::optional<std::string>(std::move(*bundle));
+  }
   CompileOptions options = getCompileOptions(line);
-  Result<KernelImage> image = emit(source, options);
+  Result<KernelImage> image = emit(sources.getMemoryBuffer(1)->getBuffer().str(), options);
+  if (!image && showPlace(image.getStatus().message, sources))
+    return std::nullopt;
   if (!image)
     return llvm::createStringError(image.getStatus().str());
   if (!line.plan.empty())
@@ -301,7 +352,7 @@ static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef s
 }
 
 static void addPasses(OpPassManager &pm, const CommandLine &line, Room start, Room until,
-                      const HostInfo &host) {
+                      const HostInfo &host, const DoorVisitor &visit = nullptr) {
   PipelineOptions options;
   options.target = line.target != TargetKind::CUDA ? "cpu"
                    : line.machine.empty()          ? "cuda"
@@ -313,7 +364,8 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, Room start, Ro
   options.way = line.way.getValue();
   RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
   if (start < until || start == Room::Problem)
-    buildPipeline(pm, options, start == Room::Problem ? start : getNext(start, device), until);
+    buildPipeline(pm, options, start == Room::Problem ? start : getNext(start, device), until,
+                  visit);
 }
 
 /// The program, which is in the room `start`, as it leaves a room of MLIR, or as text of LLVM. None
@@ -337,46 +389,100 @@ printRoom(const CommandLine &line, Room start, Room room, ModuleOp module, const
   return text;
 }
 
-/// All doors of the way from the program's own to `until`, or the last alone. False after
-/// diagnostics.
-static llvm::Expected<bool> printStages(const CommandLine &line, ModuleOp module, StringRef source,
-                                        const HostInfo &host, std::vector<Stage> &stages) {
+/// The program at the last door. Nothing after diagnostics.
+static llvm::Expected<std::optional<std::string>> printDoor(const CommandLine &line,
+                                                            ModuleOp module,
+                                                            const llvm::SourceMgr &sources,
+                                                            const HostInfo &host) {
   llvm::Expected<Room> start = findStart(line, module);
   if (!start)
     return start.takeError();
-  RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
-  for (const RoomInfo &info : getRooms()) {
-    bool isShown = info.room == line.until || (line.html && info.isOnTheWayTo(device) &&
-                                               info.number < getInfo(line.until).number &&
-                                               info.number >= getInfo(*start).number);
-    if (!isShown)
-      continue;
-    if (info.room == Room::PTX && *start == Room::Problem) {
-      llvm::Expected<std::string> text = printPTX(line, source);
-      if (!text)
-        return text.takeError();
-      stages.push_back({&info, std::move(*text)});
-      continue;
+  if (line.until != Room::PTX)
+    return printRoom(line, *start, line.until, module, host);
+  return *start == Room::Problem ? printPTX(line, sources) : resumeToPTX(line, module, *start);
+}
+
+/// The compiler's choices, without the IR after them.
+static std::string printDecisions(const CommandLine &line, StringRef source) {
+  CompileOptions options = getCompileOptions(line);
+  if (line.target != TargetKind::CUDA)
+    options.device = DeviceKind::CPU;
+  Result<std::string> text = explain(source, options, "problem");
+  std::string decisions;
+  if (text)
+    for (StringRef rest = *text; rest.starts_with("//");) {
+      StringRef first;
+      std::tie(first, rest) = rest.split('\n');
+      decisions += first.drop_front(2).ltrim().str() + "\n";
     }
-    llvm::Expected<std::optional<std::string>> text =
-        info.room == Room::PTX ? resumeToPTX(line, module, *start)
-                               : printRoom(line, *start, info.room, module, host);
+  return decisions;
+}
+
+/// All doors from the program's own to the last one. After diagnostics the page has the doors that
+/// were reached, and says so.
+static llvm::Expected<Page> makePage(const CommandLine &line, ModuleOp module,
+                                     const llvm::SourceMgr &sources, const HostInfo &host) {
+  llvm::Expected<Room> start = findStart(line, module);
+  if (!start)
+    return start.takeError();
+  Page page;
+  StringRef source = sources.getMemoryBuffer(1)->getBuffer();
+  StageRecorder recorder(source, page.stages);
+  ScopedDiagnosticHandler diagnostics(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && page.stopped.empty())
+      page.stopped = diagnostic.str();
+    // Others show it.
+    return failure();
+  });
+  OwningOpRef<ModuleOp> copy = module.clone();
+  if (*start != Room::Problem)
+    recorder.visit(getInfo(*start).name, *copy);
+  RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
+  Room last =
+      std::min(line.until.getValue(), device == RoomDevice::CUDA ? Room::Thread : Room::LLVM);
+  PassManager pm(module.getContext());
+  addPasses(pm, line, *start, last, host,
+            [&](StringRef room, ModuleOp at) { recorder.visit(room, at); });
+  if (failed(pm.run(*copy))) {
+    page.stopped = "expected " + describe(last) + ", got an error: " + page.stopped;
+    return page;
+  }
+  if (*start == Room::Problem)
+    page.decisions = printDecisions(line, source);
+  for (const RoomInfo &info : getRooms()) {
+    if (!info.isText() || !info.isOnTheWayTo(device) || info.room > line.until)
+      continue;
+    llvm::Expected<std::optional<std::string>> text = std::nullopt;
+    if (info.room != Room::PTX) {
+      OwningOpRef<ModuleOp> compiled = copy->clone();
+      text = printCompiled(*compiled, host, info.room == Room::Assembly);
+    } else {
+      text = *start == Room::Problem ? printPTX(line, sources) : resumeToPTX(line, module, *start);
+    }
     if (!text)
       return text.takeError();
-    if (!*text)
-      return false;
-    stages.push_back({&info, std::move(**text)});
+    if (*text)
+      recorder.add(info, std::move(**text));
+    else
+      page.stopped = "expected " + describe(info.room) + ", got an error";
   }
-  return true;
+  return page;
 }
 
 int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &registry) {
   static CommandLine *line = new CommandLine;
   cl::HideUnrelatedOptions(line->category);
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) { printVersion(os, "attn-translate"); });
+  std::string complaint;
+  llvm::raw_string_ostream stream(complaint);
   if (!cl::ParseCommandLineOptions(
           argc, argv, "attn-translate: takes attention through the rooms of the compiler\n",
-          &llvm::errs()))
-    return 1;
+          &stream))
+    return fail(llvm::createStringError(describeComplaint("attn-translate", complaint)));
+  if (line->list) {
+    printList(llvm::outs());
+    return 0;
+  }
   if (llvm::Error error = resolve(*line))
     return fail(std::move(error));
   HostOverride overrides;
@@ -392,26 +498,33 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   if (!buffer)
     return fail(llvm::createStringError("expected to read '" + line->input + "', got " +
                                         buffer.getError().message()));
-  std::string source = (*buffer)->getBuffer().str();
   MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return 1;
-  std::vector<Stage> stages;
-  llvm::Expected<bool> isDone = printStages(*line, module.get(), source, *host, stages);
-  if (!isDone)
-    return fail(isDone.takeError());
-  if (!*isDone)
-    return 1;
+  if (!line->html) {
+    llvm::Expected<std::optional<std::string>> text =
+        printDoor(*line, module.get(), sources, *host);
+    if (!text)
+      return fail(text.takeError());
+    if (!*text)
+      return 1;
+    llvm::Error error = write(line->output, [&](llvm::raw_ostream &os) { os << **text; });
+    return error ? fail(std::move(error)) : 0;
+  }
+  llvm::Expected<Page> page = makePage(*line, module.get(), sources, *host);
+  if (!page)
+    return fail(page.takeError());
   StringRef name =
       line->input == "-" ? StringRef("standard input") : llvm::sys::path::filename(line->input);
-  llvm::Error error = write(line->output, [&](llvm::raw_ostream &os) {
-    if (line->html)
-      writeHtml(os, ("attn: " + name).str(), stages);
-    else
-      os << stages.front().text;
-  });
-  return error ? fail(std::move(error)) : 0;
+  page->title = ("attn: " + name).str();
+  if (llvm::Error error = write(line->output, [&](llvm::raw_ostream &os) { writeHtml(os, *page); }))
+    return fail(std::move(error));
+  if (page->stopped.empty())
+    return 0;
+  llvm::errs() << "attn-translate: the page has the rooms that were reached\n";
+  return 1;
 }

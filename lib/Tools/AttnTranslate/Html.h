@@ -8,20 +8,33 @@
 #ifndef ATTN_LIB_TOOLS_ATTNTRANSLATE_HTML_H
 #define ATTN_LIB_TOOLS_ATTNTRANSLATE_HTML_H
 
-#include "lib/Rooms/Rooms.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
 
 namespace attn {
 
-/// A program as it leaves a room.
+/// A program at one door.
 struct Stage {
-  const RoomInfo *room;
-  std::string text;
+  unsigned number;
+  std::string name, sentence, text;
+  /// A line of the text, counted from 1, and then the lines of the stage before that it was made
+  /// of. Lines of which nothing is known are not there.
+  std::vector<llvm::SmallVector<unsigned, 2>> links = {};
 };
 
-/// Writes a page that needs nothing else: all stages, of which one is shown at a time. Without
-/// scripts all are.
-void writeHtml(llvm::raw_ostream &os, llvm::StringRef title, llvm::ArrayRef<Stage> stages);
+struct Page {
+  std::string title;
+  /// The compiler's choices, a line each.
+  std::string decisions;
+  /// Why there are no more stages; empty: they are all there.
+  std::string stopped;
+  std::vector<Stage> stages;
+};
+
+/// One file for a browser, which asks for no other.
+void writeHtml(llvm::raw_ostream &os, const Page &page);
 
 } // namespace attn
 

@@ -1,0 +1,147 @@
+"""Drives Chromium through the page of the first argument, by the protocol of its driver. With a folder as the second one it
+leaves screenshots there."""
+
+import base64
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+
+class Browser:
+    def __init__(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{port}"
+        self.driver = subprocess.Popen(["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(200):
+            try:
+                self.call("GET", "/status")
+                break
+            except OSError:
+                time.sleep(0.05)
+        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]}
+        wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        self.session = "/session/" + self.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+
+    def call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)["value"]
+
+    def run(self, script, *arguments):
+        return self.call("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
+
+    def develop(self, command, **parameters):
+        self.call("POST", f"{self.session}/chromium/send_command", {"cmd": command, "params": parameters})
+
+    def wait(self, script):
+        for _ in range(400):
+            if self.run(script):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"expected in 20 s: {script}")
+
+    def size(self, width, height):
+        self.develop("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+
+    def press(self, key):
+        self.run("dispatchEvent(new KeyboardEvent('keydown', { key: arguments[0] }))", key)
+
+    def keep(self, name):
+        if len(sys.argv) > 2:
+            time.sleep(0.3)
+            Path(sys.argv[2], name).write_bytes(base64.b64decode(self.call("GET", f"{self.session}/screenshot")))
+
+    def close(self):
+        self.call("DELETE", self.session)
+        self.driver.terminate()
+        self.driver.wait()
+
+
+TITLES = "return [...document.querySelectorAll('h2')].map(x => x.firstChild.textContent.trim())"
+COUNT = "return document.querySelectorAll(arguments[0]).length"
+IN_SIGHT = """const code = document.querySelectorAll('.code')[1].getBoundingClientRect();
+return [...document.querySelectorAll('section:last-child ' + arguments[0])].some(x => {
+  const place = x.getBoundingClientRect(); return place.height && place.top >= code.top - 1 && place.bottom <= code.bottom + 1; })"""
+
+
+def browse(browser, path):
+    browser.size(1400, 900)
+    browser.call("POST", f"{browser.session}/url", {"url": f"file://{path}#online"})
+    browser.wait("return document.body.classList.contains('ready')")
+    shown = browser.run(TITLES)
+    text = browser.run(
+        """const code = document.querySelector('.code'), top = code.getBoundingClientRect().top;
+        return [...code.querySelectorAll('.l')].find(x => x.getBoundingClientRect().top >= top - 1).textContent"""
+    )
+    assert "func.func @attention(" in text, text
+    print(f"two rooms: {', '.join(shown)}; the kernel is in sight")
+    browser.keep("wide.png")
+
+    find = "[...document.querySelectorAll('section:first-child .l.from')].find(x => x.textContent.includes('attn.online_attention'))"
+    number = browser.run(f"const line = {find}; line.click(); return line.dataset.n")
+    linked = browser.run(COUNT, "section:last-child .linked")
+    assert linked and browser.run(IN_SIGHT, ".linked")
+    browser.run("document.querySelector('section:last-child .linked').click()")
+    back = browser.run("return [...document.querySelectorAll('section:first-child .linked')].map(x => x.dataset.n)")
+    assert number in back, (number, back)
+    print(f"a line of room 3 led to {linked} lines of room 4, and back")
+    browser.keep("linked.png")
+
+    folds, hidden = browser.run(COUNT, ".fold"), browser.run(COUNT, ".l.hidden")
+    assert hidden >= 3 * folds
+    browser.run("document.querySelector('.fold').click()")
+    assert browser.run(COUNT, ".fold") == folds - 1 and browser.run(COUNT, ".l.hidden") < hidden
+    browser.run("document.querySelector('#fold').click()")
+    assert browser.run(COUNT, ".fold") == browser.run(COUNT, ".l.hidden") == 0
+    browser.run("document.querySelector('#fold').click()")
+    assert browser.run(COUNT, ".l.hidden") == hidden
+    print(f"folded {folds} runs of constants, opened one, opened all")
+
+    browser.run("const box = document.querySelector('input'); box.value = 'TILE.mma'; box.dispatchEvent(new Event('input'))")
+    found = browser.run(COUNT, ".found")
+    expected = browser.run("return [...document.querySelectorAll('.l')].filter(x => x.textContent.includes('tile.mma')).length")
+    assert found == expected, (found, expected)
+    first = browser.run("return document.querySelector('#count').textContent")
+    browser.run("document.querySelector('input').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))")
+    assert (first, browser.run("return document.querySelector('#count').textContent")) == (f"1 of {found}", f"2 of {found}")
+    assert browser.run(IN_SIGHT, ".found")
+    print(f"found {found} lines, and the next")
+    browser.run("const box = document.querySelector('input'); box.value = ''; box.dispatchEvent(new Event('input'))")
+    assert browser.run(COUNT, ".found") == 0
+
+    browser.run("[...document.querySelectorAll('section:first-child a')].find(x => x.textContent === '%arg0').click()")
+    print(f"a value is marked {browser.run(COUNT, 'a.same')} times")
+    browser.press("ArrowRight")
+    browser.wait("return location.hash === '#tile' && document.querySelector('h2').textContent.startsWith('4 tile')")
+    print(f"arrows lead on to {browser.run(TITLES)[0]}")
+
+    browser.develop("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    colours = browser.run("const x = getComputedStyle(document.body); return [x.color, x.backgroundColor]")
+    light, dark = (sum(map(int, colour[4:-1].split(","))) for colour in colours)
+    assert light > 600 and dark < 200, colours
+    print("dark: light text on a dark ground")
+    browser.keep("dark.png")
+
+    browser.size(400, 800)
+    assert browser.run("return document.documentElement.scrollWidth") <= 400
+    tops = browser.run("return [...document.querySelectorAll('section')].map(x => x.getBoundingClientRect().top)")
+    assert tops[1] > tops[0]
+    print("phone: no wider than 400 pixels, rooms below each other")
+    browser.keep("phone.png")
+    log = browser.call("POST", f"{browser.session}/se/log", {"type": "browser"})
+    assert not log, log
+    print("the console is empty")
+
+
+browser = Browser()
+try:
+    browse(browser, Path(sys.argv[1]).resolve())
+finally:
+    browser.close()
