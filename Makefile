@@ -47,7 +47,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-machines test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
         bench install wheel release gpu-bundle clean
 
 help: ## List the commands
@@ -134,6 +134,19 @@ test-training: build ## Train Hugging Face's families, compiled by Inductor and 
 test-serving: build ## Compare paged keys with dense ones in the whole grid of page sizes, memory orders, masks and tiles
 	@for device in cpu sim; do $(BUILD)/bin/ExecutionTest --device=$$device --gtest_also_run_disabled_tests \
 	  --gtest_filter='PagedTest.*' || exit 1; done
+
+# The assembler of `make assembler`, or of the path.
+PTXAS = $(firstword $(wildcard .venv/lib/python3*/site-packages/nvidia/cu13/bin/ptxas) ptxas)
+MACHINES ?= sm_80 sm_86 sm_89 sm_90a sm_120a
+test-machines: build ## For each of MACHINES, simulate every test, execute the text of every case, and assemble every kernel (hours)
+	@$(BUILD)/bin/MutationTest
+	@for machine in $(MACHINES); do \
+	  echo "test-machines: $$machine"; rm -rf $(BUILD)/machines/$$machine; mkdir -p $(BUILD)/machines/$$machine; \
+	  $(BUILD)/bin/ExecutionTest --device=sim --target=$$machine --gtest_brief=1 && \
+	  python3 -B test/Execution/run_ptx.py $(BUILD)/bin --target $$machine && \
+	  $(BUILD)/bin/ExecutionTest --device=cuda --target=$$machine --random=0 --gtest_brief=1 --emit=$(BUILD)/machines/$$machine && \
+	  python3 -B test/Execution/assemble_emitted.py $(BUILD)/machines/$$machine --target $$machine --ptxas $(PTXAS) \
+	    --most $$([ $$machine = sm_90a ] && echo 0 || echo 64) || exit 1; done
 
 test-neighbours: build ## Compare attn with diffusers, Flax, Keras and TensorFlow, in environments of their own (1.6 GB to install)
 	$(call install,python3-venv)

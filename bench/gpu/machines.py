@@ -2,6 +2,7 @@
 """Kernels of machines whose warps multiply, as text on whatever GPU is there, beside PyTorch's FlashAttention-2.
 
     machines.py emit DIR --bin build/dev/bin [--target sm_80]    # no GPU: PTX and plans
+    machines.py retarget DIR --to sm_90a                          # PTX of sm_120a, as text that a Hopper runs
     machines.py measure DIR --out machines.json                   # no compiler: PyTorch and the driver
     machines.py gradients --out gradients.json                    # backward passes, by the library that ATTN_LIBRARY names
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List
@@ -81,6 +83,13 @@ def finish(o: argparse.Namespace, rows: List[Dict[str, Any]]) -> int:
     return int(not all(row["right"] for row in rows))
 
 
+def retarget(o: argparse.Namespace) -> int:
+    """sm_120a has no instruction that sm_90a lacks (boxes, budgets, mma.sync), so that its text is a Hopper's too."""
+    for path in sorted(o.directory.glob("*.ptx")):
+        path.write_text(re.sub(r"(?m)^\.target \w+", f".target {o.to}", path.read_text()))
+    return 0
+
+
 def measure_all(o: argparse.Namespace) -> int:
     problems = [p for p in revisions.PROBLEMS if (o.directory / f"{p[0]}-{p[1]}.ptx").exists() and p[2] in o.lengths]
     rows: List[Dict[str, Any]] = [measure_problem(o, *problem) for problem in problems]
@@ -125,6 +134,10 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     revisions.add_emit(commands, target="sm_80")
+    retargeting = commands.add_parser("retarget", help="name another architecture in the PTX of a folder")
+    retargeting.add_argument("directory", type=Path)
+    retargeting.add_argument("--to", default="sm_90a", help="the architecture (default: %(default)s)")
+    retargeting.set_defaults(run=retarget)
     measuring = commands.add_parser("measure", help="time the kernels of a folder in turns with PyTorch's")
     measuring.add_argument("directory", type=Path)
     measuring.add_argument("--lengths", type=int, nargs="+", default=[1024, 2048, 4096, 8192, 16384])

@@ -1,8 +1,11 @@
 """Has ptxas judge every kernel that ExecutionTest --emit wrote.
 
     assemble_emitted.py FOLDER [--ptxas ptxas]
+    assemble_emitted.py FOLDER --target sm_89 --most 64    # of another machine, with spills up to so many bytes
+    assemble_emitted.py --emit build/dev/bin --most 64     # of a sample for each machine that kernel_hashes.py names
 
-Fails on a C75xx line (products that ptxas serialises), and on a spill, but for the few bytes that f32 may hold. Where minutes count, two kinds are left out: kernels of the
+Fails on a C75xx line (products that ptxas serialises), and on a spill, but for the few bytes that f32 may hold. Where minutes count,
+two kinds are left out: kernels of the
 list that $ATTN_ASSEMBLED names, written by kernel_hashes.py, as they were judged when they came into it; and, where $CI is set, f16
 beside its twin of bf16, which differs in the type of products alone.
 """
@@ -14,6 +17,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 from typing import List
 
 import kernel_hashes
@@ -23,15 +27,17 @@ import kernel_hashes
 MOST_OF_F32 = 16
 
 
-def assemble(ptxas: str, path: pathlib.Path) -> str:
+def assemble(ptxas: str, path: pathlib.Path, target: str, most: int) -> str:
     """What is wrong with a kernel; empty if nothing is."""
-    done = subprocess.run([ptxas, "-arch=sm_90a", "-v", str(path), "-o", os.devnull], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    done = subprocess.run([ptxas, f"-arch={target}", "-v", str(path), "-o", os.devnull], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True)
     if done.returncode or re.search(r"C75\d\d", done.stdout):
         return done.stdout
     stores = [int(bytes_) for bytes_ in re.findall(r"(\d+) bytes spill stores", done.stdout)]
-    most = MOST_OF_F32 if "Wide" in path.name else 0
-    return "no kernel: " + done.stdout if not stores else f"spills {max(stores)} bytes" if max(stores) > most else ""
+    if not stores:
+        return "no kernel: " + done.stdout
+    most = max(most, MOST_OF_F32) if "Wide" in path.name else most
+    return f"spills {max(stores)} bytes" if max(stores) > most else ""
 
 
 def find_kind(path: pathlib.Path) -> str:
@@ -55,20 +61,34 @@ def drop_assembled(paths: List[pathlib.Path]) -> List[pathlib.Path]:
     return [path for path in paths if kernel_hashes.hash_file(path) not in known]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--ptxas", default="ptxas")
-    arguments = parser.parse_args()
-    emitted = sorted(arguments.folder.glob("*.ptx"))
+def judge(folder: pathlib.Path, target: str, options: argparse.Namespace) -> bool:
+    """Whether all programs of a folder are as they should be."""
+    emitted = sorted(folder.glob("*.ptx"))
     paths = drop_assembled(drop_twins(emitted))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = list(pool.map(lambda path: assemble(arguments.ptxas, path), paths))
+        complaints = list(pool.map(lambda path: assemble(options.ptxas, path, target, options.most), paths))
     for path, complaint in zip(paths, complaints):
         if complaint:
             print(f"{path.name}: {complaint}")
-    print(f"{len(emitted)} programs, {len(emitted) - len(paths)} left out, {sum(map(bool, complaints))} with complaints")
-    return int(not emitted or any(complaints))
+    print(f"{target}: {len(emitted)} programs, {len(emitted) - len(paths)} left out, {sum(map(bool, complaints))} with complaints")
+    return bool(emitted) and not any(complaints)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, nargs="?")
+    parser.add_argument("--ptxas", default="ptxas")
+    parser.add_argument("--target", default="sm_90a", help="the machine (default: %(default)s)")
+    parser.add_argument("--most", type=int, default=0, help="bytes of spills that are no complaint (default: %(default)s)")
+    parser.add_argument("--emit", type=pathlib.Path, help="the folder of ExecutionTest, in place of FOLDER")
+    options = parser.parse_args()
+    if bool(options.folder) == bool(options.emit):
+        parser.error("expected a folder or --emit")
+    if options.folder:
+        return int(not judge(options.folder, options.target, options))
+    with tempfile.TemporaryDirectory() as folder:
+        folders = kernel_hashes.emit_machines(options.emit, pathlib.Path(folder))
+        return int(not all([judge(path, machine, options) for machine, path in folders.items()]))
 
 
 sys.exit(main())

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The PTX of every kernel of the acceptance list and of bench/gpu/revisions.py, by its SHA-256, compared with a list.
+"""The PTX of every kernel of the acceptance list and of bench/gpu/revisions.py, and of some kernels for other machines, by its
+SHA-256, compared with a list.
 
     kernel_hashes.py build/dev/bin             # says which kernels changed; exits with 1 if any did
     kernel_hashes.py build/dev/bin --update    # writes the list anew
@@ -26,6 +27,11 @@ LIST = HERE / "kernels.sha256"
 REVISIONS = HERE.parent.parent / "bench" / "gpu" / "revisions.py"
 
 
+# Beside the default one, and what of the acceptance list they have hashes of.
+MACHINES = ["sm_80", "sm_86", "sm_89", "sm_120a"]
+SAMPLE = "*VariantTest*/Full_bf16:*VariantTest*/CausalBottomRight_bf16:*VariantTest*/Dropout_bf16:*GradTest.*/CausalBottomRight_bf16:*HeadDimTest*D256*_bf16"
+
+
 def run(*command: object) -> None:
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
 
@@ -43,6 +49,15 @@ def emit_acceptance(binaries: Path, folder: Path) -> Path:
 
 def find_fused(folder: Path) -> Path:
     return folder.with_name(folder.name + "-fused")
+
+
+def emit_machines(binaries: Path, folder: Path) -> Dict[str, Path]:
+    """The sample, in a folder for each machine."""
+    for machine in MACHINES:
+        (folder / machine).mkdir(parents=True)
+        run(binaries / "ExecutionTest", "--device=cuda", f"--target={machine}", "--random=0", "--gtest_brief=1",
+            f"--emit={folder / machine}", f"--gtest_filter={SAMPLE}")
+    return {machine: folder / machine for machine in MACHINES}
 
 
 def emit_revisions(binaries: Path, folder: Path) -> Path:
@@ -94,6 +109,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         emitted = options.emitted or emit_acceptance(options.bin, Path(one) / "emitted")
         new = hash_acceptance("acceptance", emitted) | hash_acceptance("fused", find_fused(emitted))
+        for machine, folder in emit_machines(options.bin, Path(one) / "machines").items():
+            new.update(hash_acceptance(machine, folder))
         revisions = emit_revisions(options.bin, Path(other)).glob("*.ptx")
         new.update({f"revisions/{path.stem}": hash_file(path) for path in revisions})
     old = read(LIST)

@@ -171,11 +171,11 @@ static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
 /// other role has them.
 static int64_t countWarpRegisters(const Machine &machine, const GPUProblem &problem,
                                   const Schedule &schedule, int64_t steps) {
-  constexpr int64_t kAddresses = 18, kCopies = 6, kFragments = 8, kRowNumbers = 8;
+  constexpr int64_t kAddresses = 18, kCopies = 6, kFragments = 8, kRowNumbers = 8, kCounters = 4;
   // The parts of weights are as many registers as they, and half; factors are as many beside them.
   int64_t parts = problem.factors.parts > 1 ? schedule.blockN * 3 / 4 : 0;
   if (problem.hasFactors)
-    parts += schedule.blockN / 2;
+    parts += schedule.blockN / 2 + kCounters;
   int64_t sums = addsTiles(machine, problem.factors.parts, problem.valueDim) ? 2 : 1;
   return steps * (sums * problem.valueDim / 2 + schedule.blockN / 2 + parts + kRowNumbers + 4) +
          kFragments + kAddresses + (machine.hasRoles() ? 0 : kCopies) +
