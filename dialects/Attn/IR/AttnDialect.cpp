@@ -7,6 +7,7 @@
 
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnVariantForms.h"
 #include "lib/Schedule/ScheduleText.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,4 +55,40 @@ mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation 
                "expected 'attn.kept_keys' to be \"slice\", \"prefix\" or \"diagonal\", got ")
            << attribute.getValue();
   return mlir::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+mlir::Attribute attn::AttnDialect::parseAttribute(mlir::DialectAsmParser &parser,
+                                                  mlir::Type type) const {
+  llvm::StringRef name =
+      parser.getFullSymbolSpec().take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+  // The generated parsers tell the punctuation that they miss, and then the parameter.
+  bool isTold = false;
+  mlir::ScopedDiagnosticHandler handler(getContext(), [&](mlir::Diagnostic &diagnostic) {
+    if (!isTold && llvm::StringRef(diagnostic.str()).starts_with("expected '")) {
+      if (std::string hint = describeVariant(name); !hint.empty())
+        diagnostic.attachNote() << hint;
+      isTold = true;
+    }
+    // Others show it.
+    return mlir::failure();
+  });
+  llvm::SMLoc start = parser.getCurrentLocation();
+  llvm::StringRef mnemonic;
+  mlir::Attribute attribute;
+  if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
+    return attribute;
+  auto error = parser.emitError(start) << "expected a variant, got '" << mnemonic << "'";
+  error.attachNote() << describeVariant(mnemonic);
+  return {};
+}
+
+void attn::AttnDialect::printAttribute(mlir::Attribute attribute,
+                                       mlir::DialectAsmPrinter &printer) const {
+  mlir::LogicalResult isPrinted = generatedAttributePrinter(attribute, printer);
+  assert(mlir::succeeded(isPrinted) && "an attribute of another dialect");
+  (void)isPrinted;
 }

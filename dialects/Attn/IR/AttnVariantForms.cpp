@@ -32,3 +32,19 @@ static constexpr VariantForm kForms[] = {
 };
 
 llvm::ArrayRef<VariantForm> attn::getVariantForms() { return kForms; }
+
+std::string attn::describeVariant(llvm::StringRef name) {
+  if (name == "schedule")
+    return "";
+  std::string nearest, all;
+  unsigned least = 3;
+  for (const VariantForm &form : kForms) {
+    if (form.name == name)
+      return "it is written " + form.getText() + ": " + form.sentence.str();
+    if (unsigned distance = name.edit_distance(form.name, /*AllowReplacements=*/true, least);
+        distance < least)
+      least = distance, nearest = "the nearest is " + form.getText() + "; ";
+    all += (all.empty() ? "" : ", ") + form.name.str();
+  }
+  return nearest + "variants are " + all;
+}

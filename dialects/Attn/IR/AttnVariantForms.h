@@ -25,6 +25,10 @@ struct VariantForm {
 /// All variants, in the order of AttnAttrs.td.
 llvm::ArrayRef<VariantForm> getVariantForms();
 
+/// How the variant of that name is written; of an unknown name the nearest one and a list of all.
+/// Empty for `schedule`, which is none.
+std::string describeVariant(llvm::StringRef name);
+
 } // namespace attn
 
 #endif // ATTN_DIALECTS_ATTN_IR_ATTNVARIANTFORMS_H

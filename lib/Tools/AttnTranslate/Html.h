@@ -21,6 +21,7 @@ struct Stage {
   std::string name, sentence, text;
   /// A line of the text, counted from 1, and then the lines of the stage before that it was made
   /// of. Lines of which nothing is known are not there.
+  // NOLINTNEXTLINE(readability-redundant-member-init): others may leave it out.
   std::vector<llvm::SmallVector<unsigned, 2>> links = {};
 };
 

@@ -11,7 +11,8 @@ func.func private @missing_block_n() attributes {a = #attn.schedule<block_m = 64
 
 // -----
 
-// expected-error@+1 {{unknown attribute `diagonal` in dialect `attn`}}
+// expected-error@+2 {{expected a variant, got 'diagonal'}}
+// expected-note@+1 {{variants are causal, window, prefix, chunked}}
 func.func private @unknown_attribute() attributes {a = #attn.diagonal}
 
 // -----
