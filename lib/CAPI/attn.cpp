@@ -148,11 +148,14 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   auto expected = [](const llvm::Twine &message) {
     return Status{StatusCode::InvalidArgument, message.str(), "start from ATTN_SPEC_INIT"};
   };
-  // Programs of earlier versions have no pages.
-  constexpr size_t withoutPages = offsetof(attn_spec, page_size);
-  if (given->size != sizeof(attn_spec) && given->size != withoutPages)
-    return expected("spec: expected size " + llvm::Twine(sizeof(attn_spec)) + " or " +
-                    llvm::Twine(withoutPages) + ", got " + llvm::Twine(given->size));
+  // Programs of earlier versions have no pages, or no type of the output.
+  constexpr size_t withoutPages = offsetof(attn_spec, page_size),
+                   withoutOutput = offsetof(attn_spec, output_type);
+  if (given->size != sizeof(attn_spec) && given->size != withoutPages &&
+      given->size != withoutOutput)
+    return expected("spec: expected size " + llvm::Twine(sizeof(attn_spec)) + ", " +
+                    llvm::Twine(withoutOutput) + " or " + llvm::Twine(withoutPages) + ", got " +
+                    llvm::Twine(given->size));
   attn_spec spec = ATTN_SPEC_INIT;
   std::memcpy(&spec, given, given->size);
   if (spec.causal < ATTN_CAUSAL_NO || spec.causal > ATTN_CAUSAL_BOTTOM_RIGHT)
@@ -164,13 +167,25 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
     return expected("spec: is_ragged: expected no pages and no lengths beside sequences, got one "
                     "of them");
   AttentionSpec read;
-  const DataType types[] = {DataType::F16, DataType::BF16, DataType::F32};
-  const auto *type = llvm::find_if(
-      types, [&](DataType type) { return spec.type && StringRef(spec.type) == getName(type); });
-  if (type == std::end(types))
-    return expected("spec: type: expected f16, bf16 or f32, got " +
+  const DataType types[] = {DataType::F16, DataType::BF16, DataType::F32, DataType::F8E4M3FN,
+                            DataType::F8E5M2};
+  auto find = [](llvm::ArrayRef<DataType> types, const char *name) -> std::optional<DataType> {
+    const auto *type = llvm::find_if(
+        types, [&](DataType type) { return name && StringRef(name) == getName(type); });
+    return type == types.end() ? std::nullopt : std::optional(*type);
+  };
+  std::optional<DataType> type = find(types, spec.type);
+  if (!type)
+    return expected("spec: type: expected f16, bf16, f32, f8E4M3FN or f8E5M2, got " +
                     llvm::Twine(spec.type ? spec.type : "null"));
   read.type = *type;
+  if (spec.output_type) {
+    std::optional<DataType> output = find(llvm::ArrayRef(types).take_front(3), spec.output_type);
+    if (!output)
+      return expected("spec: output_type: expected f16, bf16 or f32, got " +
+                      llvm::Twine(spec.output_type));
+    read.outputType = *output;
+  }
   read.headDim = spec.head_dim;
   read.valueDim = spec.value_dim;
   read.causal = static_cast<Causal>(spec.causal);
@@ -281,6 +296,10 @@ static std::optional<DataType> getDataType(const attn_tensor &tensor) {
     return DataType::F64;
   case ATTN_DL_BFLOAT << 8 | 16:
     return DataType::BF16;
+  case ATTN_DL_FLOAT8_E4M3FN << 8 | 8:
+    return DataType::F8E4M3FN;
+  case ATTN_DL_FLOAT8_E5M2 << 8 | 8:
+    return DataType::F8E5M2;
   case ATTN_DL_BOOL << 8 | 8:
     return DataType::I1;
   case ATTN_DL_INT << 8 | 8:
@@ -333,8 +352,8 @@ static attn_code addView(const std::string &name, const attn_tensor &tensor,
   std::optional<DataType> type = getDataType(tensor);
   if (!type)
     return fail(name +
-                ": expected elements of f16, bf16, f32, f64, bool, i8, i32 or "
-                "i64, got DLPack type code " +
+                ": expected elements of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, bool, i8, "
+                "i32 or i64, got DLPack type code " +
                 std::to_string(tensor.dtype.code) + " of " + std::to_string(tensor.dtype.bits) +
                 " bits and " + std::to_string(tensor.dtype.lanes) + " lanes");
   char *data = static_cast<char *>(tensor.data);

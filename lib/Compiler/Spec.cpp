@@ -18,26 +18,35 @@ namespace {
 class Writer {
 public:
   explicit Writer(const AttentionSpec &spec)
-      : spec(spec), element(getName(spec.type)), q(getTensor("?x?x?", spec.headDim)),
-        v(getTensor("?x?x?", spec.valueDim ? spec.valueDim : spec.headDim)) {}
+      : spec(spec), isScaled(spec.type == DataType::F8E4M3FN || spec.type == DataType::F8E5M2),
+        element(getName(spec.type)), q(getTensor("?x?x?", spec.headDim)),
+        v(getTensor("?x?x?", spec.valueDim ? spec.valueDim : spec.headDim)), wideQ(widen(q)),
+        wideV(widen(v)) {}
 
   std::string write() const {
-    std::string results = v + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
+    std::string results = wideV + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
     std::string names = std::string("%output") + (spec.returnsLse ? ", %lse" : "");
     std::string returned = results, returnedNames = names;
     if (spec.isRagged) {
-      returned = getRows(v) + (spec.returnsLse ? ", tensor<?x?xf32>" : "");
+      returned = getRows(wideV) + (spec.returnsLse ? ", tensor<?x?xf32>" : "");
       returnedNames = std::string("%rows_output") + (spec.returnsLse ? ", %rows_lse" : "");
     }
-    return formatv("func.func @attention({0}) -> ({1}) {{\n{2}  {3} = attn.attention %query, %key, "
-                   "%value{4}\n{5}      : {6}, {6}, {7} -> {8}\n{9}  return {10} : {1}\n}\n",
-                   writeArguments(), returned, writeViews(), names, writeWords(), writeMask(), q, v,
-                   results, writePlaces(), returnedNames);
+    return formatv(
+        "func.func @attention({0}) -> ({1}) {{\n{2}  {3} = attn.attention %{11}query, %{11}key, "
+        "%{11}value{4}\n{5}      : {6}, {6}, {7} -> {8}\n{9}  return {10} : {1}\n}\n",
+        writeArguments(), returned, writeViews(), names, writeWords(), writeMask(), wideQ, wideV,
+        results, writePlaces(), returnedNames, isScaled ? "scaled_" : "");
   }
 
 private:
   std::string getTensor(StringRef shape, int64_t columns) const {
     return formatv("tensor<{0}x{1}x{2}>", shape, columns, element);
+  }
+  /// The same tensor of the numbers that elements with scales stand for.
+  std::string widen(StringRef tensor) const {
+    if (!isScaled)
+      return tensor.str();
+    return (tensor.drop_back(element.size() + 1) + getName(spec.outputType) + ">").str();
   }
   std::string getPool(int64_t columns) const {
     return getTensor(formatv("?x{0}x?", spec.pageSize).str(), columns);
@@ -62,6 +71,8 @@ private:
       text += formatv(", %key: {0}, %value: {1}", q, v);
     if (spec.hasLengths)
       text += formatv(", %seqused_k: {0}", kLengths);
+    if (isScaled)
+      text += formatv(", %q_descale: {0}, %k_descale: {0}, %v_descale: {0}", kScales);
     if (spec.hasScale)
       text += ", %scale: f32";
     if (spec.hasSink)
@@ -88,6 +99,12 @@ private:
            {std::tuple("key", getKeyPool(), q), std::tuple("value", getValuePool(), v)})
         text += formatv("  %{0} = attn.paged %{0}_cache[%page_table] : {1}, {2} -> {3}\n", name,
                         pool, kTable, type);
+    if (isScaled)
+      for (auto [name, of, type, wide] :
+           {std::tuple("query", 'q', q, wideQ), std::tuple("key", 'k', q, wideQ),
+            std::tuple("value", 'v', v, wideV)})
+        text += formatv("  %scaled_{0} = attn.scaled %{0}, %{1}_descale : {2}, {3} -> {4}\n", name,
+                        of, type, kScales, wide);
     if (countsFromLengths())
       text +=
           formatv("  %c2 = arith.constant 2 : index\n  %rows = tensor.dim %query, %c2 : {0}\n", q);
@@ -107,7 +124,7 @@ private:
                       "{1}\n",
                       name, getRows(type), type, kLengths);
     };
-    place("output", v);
+    place("output", wideV);
     if (spec.returnsLse)
       place("lse", "tensor<?x?x?xf32>");
     return text;
@@ -180,12 +197,14 @@ private:
   }
 
   static constexpr StringRef kTable = "tensor<?x?xi32>", kLengths = "tensor<?xi32>",
-                             kSize = "tensor<?xi8>";
+                             kSize = "tensor<?xi8>", kScales = "tensor<?x?xf32>";
 
   const AttentionSpec &spec;
+  /// Whether operands are elements of 8 bits and scales.
+  bool isScaled;
   StringRef element;
-  /// The types of queries and keys, and of values.
-  std::string q, v;
+  /// The types of queries and keys, and of values; and the types of what they stand for.
+  std::string q, v, wideQ, wideV;
 };
 } // namespace
 
