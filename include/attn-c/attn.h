@@ -84,6 +84,7 @@ ATTN_EXPORT const char *attn_last_hint(void);
 
 /** DLPack's numbers (dlpack.h is not needed). kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLBool. */
 enum { ATTN_DL_INT = 0, ATTN_DL_UINT = 1, ATTN_DL_FLOAT = 2, ATTN_DL_BFLOAT = 4, ATTN_DL_BOOL = 6 };
+enum { ATTN_DL_FLOAT8_E4M3FN = 10, ATTN_DL_FLOAT8_E5M2 = 12 };
 /** kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged. */
 enum { ATTN_DL_CPU = 1, ATTN_DL_CUDA = 2, ATTN_DL_CUDA_HOST = 3, ATTN_DL_CUDA_MANAGED = 13 };
 
@@ -168,10 +169,14 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    key_ids*     i32   (B, N), with documents
  *    slopes*      f32   (H), with ALiBi
  *    seed*        i64   (1), with dropout
+ *    q_descale*, k_descale*, v_descale*
+ *                 f32   (B, S), with a type of 8 bits: what its elements are multiplied by. S
+ *                       divides the heads, of which each reads one of its own or of its group's
  *    scale*       f32   a scalar
  *    sink*        f32   (H)
  *
- *  and gives output, (B, H, M, Dv), and lse*, f32 of shape (B, H, M).
+ *  and gives output, (B, H, M, Dv) of the type, or output_type where that has 8 bits, and lse*,
+ *  f32 of shape (B, H, M).
  *
  *  With is_gradient it also takes output, lse and d_output, and gives d_query, d_key, d_value,
  *  d_sink* and d_slopes*, each of the shape of what it is the gradient of.
@@ -184,13 +189,14 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    max_seqlen_q, max_seqlen_k  i8    (M) and (N): their sizes are the most rows and keys of a
  *                                      sequence, and nothing reads them
  *
- *  Then come slopes*, seed*, scale* and sink*. The results are rows_output, (T, H, Dv), and
- * rows_lse*, (T, H). A longer sequence is cut, and results of rows that are in no sequence are not
- * written. */
+ *  Then come descales*, slopes*, seed*, scale* and sink*. The results are rows_output, (T, H, Dv),
+ * and rows_lse*, (T, H). A longer sequence is cut, and results of rows that are in no sequence are
+ * not written. */
 typedef struct attn_spec {
   /** sizeof(attn_spec), so that a later library knows what the program has. */
   size_t size;
-  /** Of query, key, value and output: "f16", "bf16" or "f32". */
+  /** Of query, key, value and output: "f16", "bf16" or "f32". Or "f8E4M3FN" or "f8E5M2", of query,
+   *  key and value. */
   const char *type;
   /** D of query and key; Dv of value and output, 0 for D. */
   int64_t head_dim, value_dim;
@@ -233,10 +239,12 @@ typedef struct attn_spec {
   int32_t is_gradient;
   /** 0. */
   int32_t reserved;
+  /** Of the output where the type has 8 bits: "f16", "bf16" or "f32"; null for "bf16". */
+  const char *output_type;
 } attn_spec;
 
 #define ATTN_SPEC_INIT                                                                             \
-  {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL}
 
 /** The attention as a source for attn_compile, freed with attn_string_free. Score and mask
  * functions are source that the program writes itself. Head dimensions and bounds that are none are

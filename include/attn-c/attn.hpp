@@ -102,7 +102,7 @@ private:
 // Tensors
 //===----------------------------------------------------------------------------------------===//
 
-enum class Type { F16, BF16, F32, F64, I1, I8, I32, I64 };
+enum class Type { F16, BF16, F32, F64, F8E4M3FN, F8E5M2, I1, I8, I32, I64 };
 
 /// Memory that somebody else owns, with its shape. On a GPU `device` is its number; -1 is the CPU.
 class Tensor {
@@ -121,9 +121,10 @@ public:
     tensor.data = data;
     tensor.device.device_type = device < 0 ? ATTN_DL_CPU : ATTN_DL_CUDA;
     tensor.device.device_id = device < 0 ? 0 : device;
-    static constexpr uint8_t codes[] = {ATTN_DL_FLOAT, ATTN_DL_BFLOAT, ATTN_DL_FLOAT, ATTN_DL_FLOAT,
-                                        ATTN_DL_BOOL,  ATTN_DL_INT,    ATTN_DL_INT,   ATTN_DL_INT};
-    static constexpr uint8_t bits[] = {16, 16, 32, 64, 8, 8, 32, 64};
+    static constexpr uint8_t codes[] = {
+        ATTN_DL_FLOAT,       ATTN_DL_BFLOAT, ATTN_DL_FLOAT, ATTN_DL_FLOAT, ATTN_DL_FLOAT8_E4M3FN,
+        ATTN_DL_FLOAT8_E5M2, ATTN_DL_BOOL,   ATTN_DL_INT,   ATTN_DL_INT,   ATTN_DL_INT};
+    static constexpr uint8_t bits[] = {16, 16, 32, 64, 8, 8, 8, 8, 32, 64};
     tensor.dtype.code = codes[static_cast<size_t>(type)];
     tensor.dtype.bits = bits[static_cast<size_t>(type)];
     tensor.dtype.lanes = 1;
@@ -292,16 +293,35 @@ struct AttentionSpec {
   /// The gradients of the attention of the same spec, from its output, its lse and the gradient of
   /// its output. Not together with pages or isRagged.
   bool isGradient = false;
+  /// Of the output where the type has 8 bits: F16, BF16 or F32.
+  Type outputType = Type::BF16;
 };
+
+namespace detail {
+/// As sources name it; "another type" where no operand is of it.
+inline const char *nameOf(Type type) {
+  switch (type) {
+  case Type::F16:
+    return "f16";
+  case Type::BF16:
+    return "bf16";
+  case Type::F32:
+    return "f32";
+  case Type::F8E4M3FN:
+    return "f8E4M3FN";
+  case Type::F8E5M2:
+    return "f8E5M2";
+  default:
+    return "another type";
+  }
+}
+} // namespace detail
 
 /// The same as a source (attn_write_source).
 inline Result<std::string> getSource(const AttentionSpec &spec) {
-  const char *type = spec.type == Type::F16    ? "f16"
-                     : spec.type == Type::BF16 ? "bf16"
-                     : spec.type == Type::F32  ? "f32"
-                                               : "another type";
   attn_spec said = ATTN_SPEC_INIT;
-  said.type = type;
+  said.type = detail::nameOf(spec.type);
+  said.output_type = detail::nameOf(spec.outputType);
   said.head_dim = spec.headDim;
   said.value_dim = spec.valueDim;
   said.causal = static_cast<int32_t>(spec.causal);

@@ -150,7 +150,9 @@ enum class Causal : uint8_t { No, TopLeft, BottomRight };
 /// rows_lse*, (T, H). A longer sequence is cut, and results of rows that are in no sequence are not
 /// written.
 struct AttentionSpec {
-  /// Of query, key, value and output: F16, BF16 or F32.
+  /// Of query, key, value and output: F16, BF16 or F32. Or F8E4M3FN or F8E5M2, of query, key and
+  /// value: then calls give q_descale, k_descale and v_descale too, by which elements are
+  /// multiplied, F32 of shape (B, S) where S divides the heads.
   DataType type = DataType::F32;
   /// D of query and key; Dv of value and output, 0 for D.
   int64_t headDim = 0, valueDim = 0;
@@ -189,6 +191,8 @@ struct AttentionSpec {
   /// The gradients of the attention of the same spec instead of the attention: from its output, its
   /// lse and the gradient of its output. Not together with pages or isRagged.
   bool isGradient = false;
+  /// Of the output where the type has 8 bits: F16, BF16 or F32.
+  DataType outputType = DataType::BF16;
 };
 
 /// InvalidArgument where words of a spec contradict each other; the message starts with the word.

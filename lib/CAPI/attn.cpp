@@ -148,7 +148,7 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   auto expected = [](const llvm::Twine &message) {
     return Status{StatusCode::InvalidArgument, message.str(), "start from ATTN_SPEC_INIT"};
   };
-  // Programs of earlier versions have no pages, or no words of training.
+  // Programs of earlier versions have no pages, or no words of training and types of outputs.
   constexpr size_t sizes[] = {sizeof(attn_spec), offsetof(attn_spec, softcap),
                               offsetof(attn_spec, page_size)};
   if (!llvm::is_contained(sizes, given->size))
@@ -159,13 +159,25 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   if (spec.causal < ATTN_CAUSAL_NO || spec.causal > ATTN_CAUSAL_BOTTOM_RIGHT)
     return expected("spec: causal: expected a number from 0 to 2, got " + llvm::Twine(spec.causal));
   AttentionSpec read;
-  const DataType types[] = {DataType::F16, DataType::BF16, DataType::F32};
-  const auto *type = llvm::find_if(
-      types, [&](DataType type) { return spec.type && StringRef(spec.type) == getName(type); });
-  if (type == std::end(types))
-    return expected("spec: type: expected f16, bf16 or f32, got " +
+  const DataType types[] = {DataType::F16, DataType::BF16, DataType::F32, DataType::F8E4M3FN,
+                            DataType::F8E5M2};
+  auto find = [](llvm::ArrayRef<DataType> types, const char *name) -> std::optional<DataType> {
+    const auto *type = llvm::find_if(
+        types, [&](DataType type) { return name && StringRef(name) == getName(type); });
+    return type == types.end() ? std::nullopt : std::optional(*type);
+  };
+  std::optional<DataType> type = find(types, spec.type);
+  if (!type)
+    return expected("spec: type: expected f16, bf16, f32, f8E4M3FN or f8E5M2, got " +
                     llvm::Twine(spec.type ? spec.type : "null"));
   read.type = *type;
+  if (spec.output_type) {
+    std::optional<DataType> output = find(llvm::ArrayRef(types).take_front(3), spec.output_type);
+    if (!output)
+      return expected("spec: output_type: expected f16, bf16 or f32, got " +
+                      llvm::Twine(spec.output_type));
+    read.outputType = *output;
+  }
   read.headDim = spec.head_dim;
   read.valueDim = spec.value_dim;
   read.causal = static_cast<Causal>(spec.causal);
@@ -285,6 +297,10 @@ static std::optional<DataType> getDataType(const attn_tensor &tensor) {
     return DataType::F64;
   case ATTN_DL_BFLOAT << 8 | 16:
     return DataType::BF16;
+  case ATTN_DL_FLOAT8_E4M3FN << 8 | 8:
+    return DataType::F8E4M3FN;
+  case ATTN_DL_FLOAT8_E5M2 << 8 | 8:
+    return DataType::F8E5M2;
   case ATTN_DL_BOOL << 8 | 8:
     return DataType::I1;
   case ATTN_DL_INT << 8 | 8:
@@ -337,8 +353,8 @@ static attn_code addView(const std::string &name, const attn_tensor &tensor,
   std::optional<DataType> type = getDataType(tensor);
   if (!type)
     return fail(name +
-                ": expected elements of f16, bf16, f32, f64, bool, i8, i32 or "
-                "i64, got DLPack type code " +
+                ": expected elements of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, bool, i8, "
+                "i32 or i64, got DLPack type code " +
                 std::to_string(tensor.dtype.code) + " of " + std::to_string(tensor.dtype.bits) +
                 " bits and " + std::to_string(tensor.dtype.lanes) + " lanes");
   char *data = static_cast<char *>(tensor.data);

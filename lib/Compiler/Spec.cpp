@@ -13,28 +13,36 @@ using namespace llvm;
 
 namespace attn {
 
+/// Whether elements come with scales.
+static bool isScaled(DataType type) {
+  return type == DataType::F8E4M3FN || type == DataType::F8E5M2;
+}
+
 namespace {
 /// Writes the function of a spec.
 class Writer {
 public:
   explicit Writer(const AttentionSpec &spec)
-      : spec(spec), element(getName(spec.type)), q(getTensor("?x?x?", spec.headDim)),
-        v(getTensor("?x?x?", spec.valueDim ? spec.valueDim : spec.headDim)) {}
+      : spec(spec), isScaled(attn::isScaled(spec.type)), element(getName(spec.type)),
+        q(getTensor("?x?x?", spec.headDim)),
+        v(getTensor("?x?x?", spec.valueDim ? spec.valueDim : spec.headDim)), wideQ(widen(q)),
+        wideV(widen(v)) {}
 
   std::string write() const {
     if (spec.isGradient)
       return writeGradient();
-    std::string results = v + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
+    std::string results = wideV + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
     std::string names = std::string("%output") + (spec.returnsLse ? ", %lse" : "");
     std::string returned = results, returnedNames = names;
     if (spec.isRagged) {
-      returned = getRows(v) + (spec.returnsLse ? ", tensor<?x?xf32>" : "");
+      returned = getRows(wideV) + (spec.returnsLse ? ", tensor<?x?xf32>" : "");
       returnedNames = std::string("%rows_output") + (spec.returnsLse ? ", %rows_lse" : "");
     }
-    return formatv("func.func @attention({0}) -> ({1}) {{\n{2}  {3} = attn.attention %query, %key, "
-                   "%value{4}\n{5}      : {6}, {6}, {7} -> {8}\n{9}  return {10} : {1}\n}\n",
-                   writeArguments(), returned, writeViews(), names, writeWords(), writeRegions(), q,
-                   v, results, writePlaces(), returnedNames);
+    return formatv(
+        "func.func @attention({0}) -> ({1}) {{\n{2}  {3} = attn.attention %{11}query, %{11}key, "
+        "%{11}value{4}\n{5}      : {6}, {6}, {7} -> {8}\n{9}  return {10} : {1}\n}\n",
+        writeArguments(), returned, writeViews(), names, writeWords(), writeRegions(), wideQ, wideV,
+        results, writePlaces(), returnedNames, isScaled ? "scaled_" : "");
   }
 
 private:
@@ -63,6 +71,12 @@ private:
 
   std::string getTensor(StringRef shape, int64_t columns) const {
     return formatv("tensor<{0}x{1}x{2}>", shape, columns, element);
+  }
+  /// The same tensor of the numbers that elements with scales stand for.
+  std::string widen(StringRef tensor) const {
+    if (!isScaled)
+      return tensor.str();
+    return (tensor.drop_back(element.size() + 1) + getName(spec.outputType) + ">").str();
   }
   std::string getPool(int64_t columns) const {
     return getTensor(formatv("?x{0}x?", spec.pageSize).str(), columns);
@@ -93,6 +107,8 @@ private:
       text += formatv(", %slopes: {0}", kHeads);
     if (spec.dropout != 0)
       text += formatv(", %seed: {0}", kSeed);
+    if (isScaled)
+      text += formatv(", %q_descale: {0}, %k_descale: {0}, %v_descale: {0}", kScales);
     if (spec.hasScale)
       text += ", %scale: f32";
     if (spec.hasSink)
@@ -119,6 +135,12 @@ private:
            {std::tuple("key", getKeyPool(), q), std::tuple("value", getValuePool(), v)})
         text += formatv("  %{0} = attn.paged %{0}_cache[%page_table] : {1}, {2} -> {3}\n", name,
                         pool, kTable, type);
+    if (isScaled)
+      for (auto [name, of, type, wide] :
+           {std::tuple("query", 'q', q, wideQ), std::tuple("key", 'k', q, wideQ),
+            std::tuple("value", 'v', v, wideV)})
+        text += formatv("  %scaled_{0} = attn.scaled %{0}, %{1}_descale : {2}, {3} -> {4}\n", name,
+                        of, type, kScales, wide);
     if (countsFromLengths())
       text +=
           formatv("  %c2 = arith.constant 2 : index\n  %rows = tensor.dim %query, %c2 : {0}\n", q);
@@ -138,7 +160,7 @@ private:
                       "{1}\n",
                       name, getRows(type), type, kLengths);
     };
-    place("output", v);
+    place("output", wideV);
     if (spec.returnsLse)
       place("lse", "tensor<?x?x?xf32>");
     return text;
@@ -268,12 +290,14 @@ private:
 
   static constexpr StringRef kTable = "tensor<?x?xi32>", kLengths = "tensor<?xi32>",
                              kSize = "tensor<?xi8>", kHeads = "tensor<?xf32>",
-                             kSeed = "tensor<1xi64>";
+                             kScales = "tensor<?x?xf32>", kSeed = "tensor<1xi64>";
 
   const AttentionSpec &spec;
+  /// Whether operands are elements of 8 bits and scales.
+  bool isScaled;
   StringRef element;
-  /// The types of queries and keys, and of values.
-  std::string q, v;
+  /// The types of queries and keys, and of values; and the types of what they stand for.
+  std::string q, v, wideQ, wideV;
 };
 } // namespace
 
@@ -291,6 +315,8 @@ Status checkSpec(const AttentionSpec &spec) {
                   "write the source with attn.ragged and attn.paged"};
   if (spec.isGradient && (spec.pageSize || spec.isRagged))
     return fail("isGradient: expected keys and values in one piece, got pages or sequences");
+  if (spec.isGradient && isScaled(spec.type))
+    return fail("isGradient: expected f16, bf16 or f32, got " + std::string(getName(spec.type)));
   // The variants refuse these numbers too, but 0 is none here.
   if (!(spec.softcap >= 0))
     return fail("softcap: expected a number from 0 on, got " + std::to_string(spec.softcap));

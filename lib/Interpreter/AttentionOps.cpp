@@ -30,7 +30,7 @@ Expected<bool> Evaluator::executeAttnOp(Operation *op, Frame &frame) {
     return done(normalize(normalizeOp, frame));
   if (auto mergeOp = dyn_cast<MergeOp>(op))
     return done(merge(mergeOp, frame));
-  if (isa<PagedOp, RaggedOp, PlaceOp>(op))
+  if (isa<PagedOp, RaggedOp, PlaceOp, ScaledOp>(op))
     return done(executeView(op, frame));
   if (auto assume = dyn_cast<AssumeOp>(op))
     return done(set(op, assume.getResult(), getTensor(assume.getSource(), frame), frame));

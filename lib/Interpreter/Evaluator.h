@@ -104,6 +104,7 @@ private:
   llvm::Error paged(PagedOp op, Frame &frame);
   llvm::Error ragged(RaggedOp op, Frame &frame);
   llvm::Error place(PlaceOp op, Frame &frame);
+  llvm::Error scaled(ScaledOp op, Frame &frame);
 
   // Gradients.
   llvm::Expected<bool> executeGradOp(mlir::Operation *op, Frame &frame);

@@ -58,7 +58,8 @@ static Sequence getSequence(const DenseTensor &offsets, int64_t batch, int64_t t
 int64_t Evaluator::countAvailable(ScoredOpInterface op, int64_t batch, int64_t row, int64_t keys,
                                   Frame &frame) {
   auto count = [&](mlir::Value tensor, int64_t most) {
-    auto view = tensor.getDefiningOp<RaggedOp>();
+    auto scaled = tensor.getDefiningOp<ScaledOp>();
+    auto view = (scaled ? scaled.getSource() : tensor).getDefiningOp<RaggedOp>();
     if (!view)
       return most;
     int64_t total = getTensor(view.getRows(), frame)->getShape()[0];
@@ -116,11 +117,37 @@ Error Evaluator::place(PlaceOp op, Frame &frame) {
   return set(op, op.getResult(), *result, frame);
 }
 
+/// s26. Numbers do not round here.
+Error Evaluator::scaled(ScaledOp op, Frame &frame) {
+  const DenseTensor &source = *getTensor(op.getSource(), frame),
+                    &scale = *getTensor(op.getScale(), frame);
+  ArrayRef<int64_t> shape = source.getShape(), scales = scale.getShape();
+  bool hasData = source.hasData() && scale.hasData();
+  Expected<TensorRef> view = allocate(op, op.getType(), shape, hasData);
+  if (!view)
+    return view.takeError();
+  int64_t heads = shape[1], rows = shape[2], columns = shape[3];
+  auto getScale = [&](int64_t batch, int64_t head, int64_t row) {
+    if (scales.empty())
+      return scale.data()[0].f;
+    int64_t at = std::min(batch, scales[0] - 1) * scales[1] + head / (heads / scales[1]);
+    return scale.data()[scales.size() < 3 ? at : at * scales[2] + row / *op.getBlock()].f;
+  };
+  for (int64_t i = 0; i < source.size() && hasData; ++i) {
+    int64_t row = i / columns;
+    (*view)->data()[i].f =
+        source.data()[i].f * getScale(row / rows / heads, row / rows % heads, row % rows);
+  }
+  return set(op, op.getResult(), *view, frame);
+}
+
 Error Evaluator::executeView(mlir::Operation *op, Frame &frame) {
   if (auto pagedOp = dyn_cast<PagedOp>(op))
     return paged(pagedOp, frame);
   if (auto raggedOp = dyn_cast<RaggedOp>(op))
     return ragged(raggedOp, frame);
+  if (auto scaledOp = dyn_cast<ScaledOp>(op))
+    return scaled(scaledOp, frame);
   return place(cast<PlaceOp>(op), frame);
 }
 

@@ -46,6 +46,8 @@ struct Product {
   int64_t registers;
   /// Whether threads go on while it runs.
   bool isAsync;
+  /// Whether it multiplies floats of 8 bits, of whose rhs the summed dimension is contiguous.
+  bool multipliesNarrow = false;
 
   int64_t getWarps() const { return threads / kLanes; }
   /// Whole fragments.
@@ -76,6 +78,8 @@ struct RoleBudget {
 struct Roles {
   /// By the number of consumers, from 1; and where producers keep more, as in blocks that stay.
   llvm::ArrayRef<RoleBudget> budgets, stayBudgets;
+  /// Of a warpgroup that transposes tiles, where products need that.
+  int64_t transposer = 0;
 };
 
 /// How long things take: numbers per cycle of one multiprocessor unless said otherwise.

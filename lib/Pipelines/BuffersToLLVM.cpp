@@ -8,6 +8,7 @@
 #include "lib/Pipelines/BuffersToLLVM.h"
 #include "lib/Rooms/Passes.h"
 #include "lib/Rooms/Rooms.h"
+#include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
@@ -15,6 +16,7 @@
 using namespace mlir;
 
 void attn::addBuffersToLLVM(OpPassManager &pm) {
+  pm.addPass(createCPUExpandFloat8Pass());
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createSCFToControlFlowPass());

@@ -41,6 +41,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
   case Room::Problem: // What attention is.
     if (namesMachine(options))
       pm.addPass(createSetTargetPass({options.target}));
+    pm.addPass(createFoldScalesPass());
     if (isForGPU)
       pm.addPass(createGeneralizeExtentsPass());
     pm.addPass(createExpandVariantsPass());

@@ -26,6 +26,10 @@ inline DataType getDataType(ElementKind kind) {
     return DataType::F32;
   case ElementKind::F64:
     return DataType::F64;
+  case ElementKind::F8E4M3FN:
+    return DataType::F8E4M3FN;
+  case ElementKind::F8E5M2:
+    return DataType::F8E5M2;
   case ElementKind::I1:
     return DataType::I1;
   case ElementKind::I8:

@@ -96,7 +96,7 @@ Complaint attn::refuseInPlaced(Operation *op) {
   if (isa<TileDialect>(op->getDialect()) &&
       !isa<LoadOp, LoadColumnsOp, LoadSharedOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp,
            SumDiagonalsOp, BroadcastOp, CoordOp, VoteOp, PartBeginOp, AllocSharedOp, CopyOp,
-           ConvertLayoutOp, ClearUnreadOp, SyncOp, FenceOp>(op))
+           TransposeOp, ConvertLayoutOp, ClearUnreadOp, SyncOp, FenceOp>(op))
     return "expected synchronous copies and products, got '" + op->getName().getStringRef().str() +
            "'";
   return {};

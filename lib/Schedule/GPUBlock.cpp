@@ -25,6 +25,16 @@ int64_t attn::getTileBytes(const Machine &machine, int64_t rows, int64_t rowByte
   return rows * swizzle * llvm::divideCeil(rowBytes, swizzle);
 }
 
+/// Elements of one byte, whose values are transposed in shared memory.
+static bool isNarrow(int64_t elementBytes) { return elementBytes == 1; }
+
+/// Bytes of one stage of values with rows as columns; 0 where products read them as they are.
+static int64_t getTransposedBytes(const Machine &machine, const GPUBlock &block) {
+  return isNarrow(block.elementBytes)
+             ? getTileBytes(machine, block.valueDim, block.schedule.blockN, false)
+             : 0;
+}
+
 /// Bytes of one stage of keys and of one of values.
 static std::pair<int64_t, int64_t> getStageBytes(const Machine &machine, const GPUBlock &block) {
   return {getTileBytes(machine, block.schedule.blockN, block.headDim * block.elementBytes, true),
@@ -37,17 +47,20 @@ int64_t attn::getKeyStep(const Machine &machine, int64_t headDim, int64_t valueD
   int64_t &step = block.schedule.blockN;
   for (step = machine.product.sumBytes / elementBytes;; step *= 2) {
     auto [key, value] = getStageBytes(machine, block);
-    if (key % machine.stageBytes == 0 && value % machine.stageBytes == 0)
+    if (key % machine.stageBytes == 0 && value % machine.stageBytes == 0 &&
+        getTransposedBytes(machine, block) % machine.stageBytes == 0)
       return step;
   }
 }
 
 int64_t attn::getSharedBytes(const Machine &machine, const GPUBlock &block) {
   auto [key, value] = getStageBytes(machine, block);
+  value += getTransposedBytes(machine, block);
   int64_t query = getTileBytes(machine, block.schedule.blockM, block.headDim * block.elementBytes,
                                /*isSummed=*/true);
   // The query has one barrier of 8 bytes, or is a ring of one stage; each stage of a ring has two.
-  int64_t barriers = 8 * (1 + block.schedule.stay + 2 * (2 * block.schedule.stages));
+  int64_t rings = isNarrow(block.elementBytes) ? 3 : 2;
+  int64_t barriers = 8 * (1 + block.schedule.stay + 2 * (rings * block.schedule.stages));
   return block.parts * (query + block.schedule.stages * (key + value) + barriers);
 }
 
@@ -146,9 +159,13 @@ static std::string refuseConsumers(const Machine &machine, const GPUBlock &block
 }
 
 std::string attn::refuseBlock(const Machine &machine, const GPUBlock &block) {
+  if (isNarrow(block.elementBytes) && !machine.product.multipliesNarrow)
+    return formatv("expected elements of 16 bits or more on {0}, got 8 bits", machine.name);
+  // Rows of memory begin at multiples of 16 bytes.
+  int64_t columnStep = std::max(machine.product.columnStep, kChunkBytes / block.elementBytes);
   for (int64_t columns : {block.headDim, block.valueDim})
-    if (std::string why = refuseSize(machine, "head dimensions", columns,
-                                     machine.product.columnStep, machine.product.columns);
+    if (std::string why =
+            refuseSize(machine, "head dimensions", columns, columnStep, machine.product.columns);
         !why.empty())
       return why;
   // A consumer for each product's rows; one copy brings all of them.

@@ -312,6 +312,27 @@ void BlockRun::loadShared(Fiber &fiber, const Instruction &instruction) {
   work(fiber, instruction);
 }
 
+/// tile.transpose: one warpgroup reads a stage and writes another. Which bytes of a row are which
+/// elements is the business of types.
+void BlockRun::transpose(Fiber &fiber, const Instruction &instruction) {
+  const Value &source = fiber.registers[instruction.in[0]],
+              &dest = fiber.registers[instruction.in[1]];
+  Place &from = shared.getPlace(source.index), &to = shared.getPlace(dest.index);
+  accessByThreads(fiber, Access::Kind::ThreadRead, instruction.op, source, getWhole(from));
+  accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest, getWhole(to));
+  if (options.numbers) {
+    const float *read = shared.getStage(source.index, source.stage).data.data();
+    float *written = shared.getStage(dest.index, dest.stage).data.data();
+    for (int64_t row = 0; row < from.rows; ++row)
+      for (int64_t column = 0; column < from.columns; ++column)
+        written[column * to.columns + row] = read[row * from.columns + column];
+  }
+  double bytes = double(from.stageBytes + to.stageBytes);
+  fiber.time = isRandom
+                   ? fiber.time + pickTime(fiber, 0)
+                   : use(Resource::Shared, fiber.time, bytes / program.machine->costs.sharedBytes);
+}
+
 /// tile.load_columns: all threads of the fiber read a row.
 void BlockRun::loadColumns(Fiber &fiber, const Instruction &instruction) {
   const Value &source = fiber.registers[instruction.in[0]];

@@ -213,6 +213,7 @@ private:
   void storeShared(Fiber &fiber, const Instruction &instruction);
   void loadColumns(Fiber &fiber, const Instruction &instruction);
   void loadShared(Fiber &fiber, const Instruction &instruction);
+  void transpose(Fiber &fiber, const Instruction &instruction);
   /// Keeps a product's operands in shared memory from being written.
   void readOperands(Fiber &fiber, const Product &product);
   /// When a product reads its operands, and when it ends.

@@ -40,6 +40,12 @@ Lane readLane(const Memory &memory, int64_t offset) {
   case ElementKind::F64:
     lane.f = hasData ? *at<double>(memory, offset) : NAN;
     break;
+  case ElementKind::F8E4M3FN:
+    lane.f = hasData ? e4m3ToFloat(*at<uint8_t>(memory, offset)) : NAN;
+    break;
+  case ElementKind::F8E5M2:
+    lane.f = hasData ? e5m2ToFloat(*at<uint8_t>(memory, offset)) : NAN;
+    break;
   case ElementKind::I1:
     lane.i = hasData && *at<int8_t>(memory, offset) ? -1 : 0;
     break;
@@ -88,6 +94,12 @@ void writeLane(const Memory &memory, int64_t offset, Lane value) {
     return;
   case ElementKind::F64:
     *at<double>(memory, offset) = value.f;
+    return;
+  case ElementKind::F8E4M3FN:
+    *at<uint8_t>(memory, offset) = doubleToE4M3(value.f);
+    return;
+  case ElementKind::F8E5M2:
+    *at<uint8_t>(memory, offset) = doubleToE5M2(value.f);
     return;
   case ElementKind::I1:
     *at<int8_t>(memory, offset) = value.i != 0;

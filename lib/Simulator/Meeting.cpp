@@ -226,6 +226,8 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     return loadColumns(fiber, instruction);
   case Code::LoadShared:
     return loadShared(fiber, instruction);
+  case Code::Transpose:
+    return transpose(fiber, instruction);
   case Code::MarkRead:
     return markRead(fiber, instruction);
   case Code::ClearUnread:

@@ -567,6 +567,7 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
           .Case<tile::SyncOp>([](auto) { return Code::Sync; })
           .Case<tile::FenceOp>([](auto) { return Code::Fence; })
           .Case<tile::CopyAsyncOp>([](auto) { return Code::CopyAsync; })
+          .Case<tile::TransposeOp>([](auto) { return Code::Transpose; })
           .Case<tile::FindRowsOp>([](auto) { return Code::FindRows; })
           .Case<tile::GatherAsyncOp>([](auto) { return Code::GatherAsync; })
           .Case<tile::ArriveLandedOp>([](auto) { return Code::ArriveLanded; })

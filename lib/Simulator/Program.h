@@ -71,6 +71,7 @@ enum class Code : uint8_t {
   StoreShared,
   LoadColumns,
   LoadShared,
+  Transpose,
   MarkRead,
   ClearUnread,
   CopyThreads,

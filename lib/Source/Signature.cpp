@@ -21,8 +21,8 @@ static Expected<ValueType> getValueType(mlir::Type type, const Twine &what) {
     std::string text;
     raw_string_ostream(text) << type;
     return createStringError("expected " + what +
-                             " to be a ranked tensor or scalar of f16, bf16, f32, f64, i1, i8, "
-                             "i32, i64 or index, got " +
+                             " to be a ranked tensor or scalar of f16, bf16, f32, f64, f8E4M3FN, "
+                             "f8E5M2, i1, i8, i32, i64 or index, got " +
                              text);
   }
   result.kind = *kind;

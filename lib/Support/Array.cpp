@@ -22,16 +22,17 @@ using namespace llvm;
 namespace attn {
 
 StringRef getName(ElementKind kind) {
-  static constexpr StringLiteral names[] = {"f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64"};
+  static constexpr StringLiteral names[] = {"f16",    "bf16", "f32", "f64", "f8E4M3FN",
+                                            "f8E5M2", "i1",   "i8",  "i32", "i64"};
   return names[static_cast<unsigned>(kind)];
 }
 
 int64_t getByteSize(ElementKind kind) {
-  static constexpr int64_t sizes[] = {2, 2, 4, 8, 1, 1, 4, 8};
+  static constexpr int64_t sizes[] = {2, 2, 4, 8, 1, 1, 1, 1, 4, 8};
   return sizes[static_cast<unsigned>(kind)];
 }
 
-bool isFloat(ElementKind kind) { return kind <= ElementKind::F64; }
+bool isFloat(ElementKind kind) { return kind <= ElementKind::F8E5M2; }
 
 //===----------------------------------------------------------------------------------------===//
 // Elements
@@ -52,8 +53,52 @@ float halfToFloat(uint16_t bits) {
   return bit_cast<float>(sign | biased << 23 | mantissa << 13);
 }
 
-/// Rounds to an IEEE-like format of 16 bits. Carries out of the mantissa move into the exponent by
-/// plain addition, also from the subnormals into the normals and from the normals into infinity.
+float e5m2ToFloat(uint8_t bits) { return halfToFloat(static_cast<uint16_t>(bits << 8)); }
+
+float e4m3ToFloat(uint8_t bits) {
+  if ((bits & 0x7f) == 0x7f)
+    return bit_cast<float>(static_cast<uint32_t>(bits & 0x80) << 24 | 0x7fc00000);
+  // As an f16 it is 2^8 times too small, subnormal or not.
+  return halfToFloat(static_cast<uint16_t>((bits & 0x80) << 8 | (bits & 0x7f) << 7)) * 0x1p8f;
+}
+
+/// Rounds the magnitude of a number to a format without an end: the bits of exponent and mantissa.
+/// Carries out of the mantissa move into the exponent by plain addition, also from the subnormals
+/// into the normals.
+template <int mantissaBits, int minExponent> static uint32_t roundMagnitude(double value) {
+  uint64_t bits = bit_cast<uint64_t>(value);
+  int exponent = static_cast<int>((bits >> 52) & 0x7ff) - 1023;
+  int shift = 52 - mantissaBits + std::max(0, minExponent - exponent);
+  if (shift > 54)
+    return 0;
+  uint64_t significand = (bits & ((uint64_t(1) << 52) - 1)) | uint64_t(1) << 52;
+  uint64_t kept = significand >> shift;
+  uint64_t rest = significand & ((uint64_t(1) << shift) - 1);
+  uint64_t half = uint64_t(1) << (shift - 1);
+  kept += rest > half || (rest == half && (kept & 1));
+  uint64_t lifted = exponent < minExponent ? 0 : exponent - minExponent;
+  return static_cast<uint32_t>((lifted << mantissaBits) + kept);
+}
+
+static uint8_t getSign8(double value) {
+  return static_cast<uint8_t>(bit_cast<uint64_t>(value) >> 56) & 0x80;
+}
+
+uint8_t doubleToE4M3(double value) {
+  constexpr uint32_t nan = 0x7f;
+  uint32_t bits = std::isfinite(value) ? roundMagnitude<3, -6>(value) : nan;
+  return getSign8(value) | static_cast<uint8_t>(std::min(bits, nan));
+}
+
+uint8_t doubleToE5M2(double value) {
+  constexpr uint32_t infinity = 0x7c, nan = 0x7e;
+  if (std::isnan(value))
+    return getSign8(value) | nan;
+  uint32_t bits = std::isinf(value) ? infinity : roundMagnitude<2, -14>(value);
+  return getSign8(value) | static_cast<uint8_t>(std::min(bits, infinity));
+}
+
+/// Rounds to an IEEE-like format of 16 bits, from whose largest numbers carries reach infinity.
 template <int exponentBits> static uint16_t roundTo16(double value) {
   constexpr int mantissaBits = 15 - exponentBits;
   constexpr int minExponent = 2 - (1 << (exponentBits - 1));
@@ -68,17 +113,7 @@ template <int exponentBits> static uint16_t roundTo16(double value) {
     return sign | infinity | (1 << (mantissaBits - 1)) | (fraction >> (52 - mantissaBits));
   if (exponent > maxExponent)
     return sign | infinity;
-
-  int shift = 52 - mantissaBits + std::max(0, minExponent - exponent);
-  if (shift > 54)
-    return sign;
-  uint64_t significand = fraction | uint64_t(1) << 52;
-  uint64_t kept = significand >> shift;
-  uint64_t rest = significand & ((uint64_t(1) << shift) - 1);
-  uint64_t half = uint64_t(1) << (shift - 1);
-  kept += rest > half || (rest == half && (kept & 1));
-  uint64_t lifted = exponent < minExponent ? 0 : exponent - minExponent;
-  return sign | static_cast<uint16_t>((lifted << mantissaBits) + kept);
+  return sign | static_cast<uint16_t>(roundMagnitude<mantissaBits, minExponent>(value));
 }
 
 uint16_t doubleToHalf(double value) { return roundTo16<5>(value); }
@@ -118,6 +153,10 @@ static void readRun(ElementKind kind, const char *data, int64_t stride,
     return readRun<float>(data, stride, to, same);
   case ElementKind::F64:
     return readRun<double>(data, stride, to, same);
+  case ElementKind::F8E4M3FN:
+    return readRun<uint8_t>(data, stride, to, e4m3ToFloat);
+  case ElementKind::F8E5M2:
+    return readRun<uint8_t>(data, stride, to, e5m2ToFloat);
   case ElementKind::I1:
     return readRun<uint8_t>(data, stride, to, same);
   case ElementKind::I8:
@@ -139,6 +178,10 @@ static void writeRun(ElementKind kind, char *data, int64_t stride, ArrayRef<doub
     return writeRun<float>(data, stride, from, [](double x) { return static_cast<float>(x); });
   case ElementKind::F64:
     return writeRun<double>(data, stride, from, [](double x) { return x; });
+  case ElementKind::F8E4M3FN:
+    return writeRun<uint8_t>(data, stride, from, doubleToE4M3);
+  case ElementKind::F8E5M2:
+    return writeRun<uint8_t>(data, stride, from, doubleToE5M2);
   case ElementKind::I1:
     return writeRun<uint8_t>(data, stride, from, [](double x) { return x != 0; });
   case ElementKind::I8:
@@ -312,6 +355,10 @@ static uint64_t getPoison(ElementKind kind) {
     return 0x7fedbeefu;
   case ElementKind::F64:
     return 0x7ffdeadbeefdeadbu;
+  case ElementKind::F8E4M3FN:
+    return 0xffu;
+  case ElementKind::F8E5M2:
+    return 0x7du;
   case ElementKind::I1:
     return 1;
   default:

@@ -21,7 +21,7 @@
 namespace attn {
 
 /// The element types a kernel can take from the host. An I1 occupies one byte holding 0 or 1.
-enum class ElementKind : uint8_t { F16, BF16, F32, F64, I1, I8, I32, I64 };
+enum class ElementKind : uint8_t { F16, BF16, F32, F64, F8E4M3FN, F8E5M2, I1, I8, I32, I64 };
 
 llvm::StringRef getName(ElementKind kind);
 int64_t getByteSize(ElementKind kind);
@@ -31,8 +31,13 @@ bool isFloat(ElementKind kind);
 /// directly: going through a float would round twice.
 float halfToFloat(uint16_t bits);
 float bfloatToFloat(uint16_t bits);
+float e4m3ToFloat(uint8_t bits);
+float e5m2ToFloat(uint8_t bits);
 uint16_t doubleToHalf(double value);
 uint16_t doubleToBFloat(double value);
+/// Beyond the largest number, 448, is NaN: f8E4M3FN has no infinity.
+uint8_t doubleToE4M3(double value);
+uint8_t doubleToE5M2(double value);
 
 /// "2x8x?x64": -1 (or any negative extent) is printed as a question mark.
 std::string formatShape(llvm::ArrayRef<int64_t> shape);

@@ -27,6 +27,10 @@ inline std::optional<ElementKind> getElementKind(mlir::Type type) {
     return ElementKind::F32;
   if (type.isF64())
     return ElementKind::F64;
+  if (mlir::isa<mlir::Float8E4M3FNType>(type))
+    return ElementKind::F8E4M3FN;
+  if (mlir::isa<mlir::Float8E5M2Type>(type))
+    return ElementKind::F8E5M2;
   if (type.isIndex())
     return ElementKind::I64;
   auto integer = mlir::dyn_cast<mlir::IntegerType>(type);

@@ -108,6 +108,11 @@ private:
       return createStringError("expected little-endian elements, got type '" + descr + "'");
     StringRef code = descr.ltrim("<|=");
     header.isUnsigned16 = code == "u2";
+    header.isBytes = code == "u1" || code == "V1";
+    if (header.isBytes) {
+      header.kind = ElementKind::F8E4M3FN;
+      return Error::success();
+    }
     static constexpr std::pair<StringLiteral, ElementKind> kinds[] = {
         {"f2", ElementKind::F16}, {"f4", ElementKind::F32},  {"f8", ElementKind::F64},
         {"b1", ElementKind::I1},  {"i1", ElementKind::I8},   {"i4", ElementKind::I32},
@@ -116,7 +121,8 @@ private:
     if (found == std::end(kinds)) {
       std::string got;
       raw_string_ostream(got).write_escaped(descr.take_front(24));
-      return createStringError("expected a type of f2, f4, f8, b1, i1, i4, i8 or V2 (bf16), got '" +
+      return createStringError("expected a type of f2, f4, f8, b1, i1, i4, i8, V2 (bf16) or V1 "
+                               "(8 bits), got '" +
                                got + "'");
     }
     header.kind = found->second;
@@ -219,7 +225,17 @@ private:
 };
 } // namespace
 
-static Error checkExpectation(const NpyHeader &header, const NpyExpectation &expected) {
+static bool isFloat8(std::optional<ElementKind> kind) {
+  return kind == ElementKind::F8E4M3FN || kind == ElementKind::F8E5M2;
+}
+
+static Error checkExpectation(NpyHeader &header, const NpyExpectation &expected) {
+  if (header.isBytes && !isFloat8(expected.kind))
+    return createStringError("expected elements of " +
+                             (expected.kind ? getName(*expected.kind) : "a supported type") +
+                             ", got bytes (read only where floats of 8 bits are expected)");
+  if (header.isBytes)
+    header.kind = *expected.kind;
   if (header.isUnsigned16 && expected.kind != ElementKind::BF16)
     return createStringError("expected elements of " +
                              (expected.kind ? getName(*expected.kind) : "a supported type") +
@@ -357,7 +373,8 @@ Expected<Array> readNpy(StringRef path, const NpyExpectation &expected, ArrayRef
 //===----------------------------------------------------------------------------------------===//
 
 static StringRef getDescr(ElementKind kind) {
-  static constexpr StringLiteral codes[] = {"<f2", "<V2", "<f4", "<f8", "|b1", "|i1", "<i4", "<i8"};
+  static constexpr StringLiteral codes[] = {"<f2", "<V2", "<f4", "<f8", "|V1",
+                                            "|V1", "|b1", "|i1", "<i4", "<i8"};
   return codes[static_cast<unsigned>(kind)];
 }
 

@@ -18,6 +18,8 @@ struct NpyHeader {
   ElementKind kind = ElementKind::F32;
   /// The code was `<u2`.
   bool isUnsigned16 = false;
+  /// u1 or V1: bytes that are floats of 8 bits, if the reader says so.
+  bool isBytes = false;
   bool isFortranOrder = false;
   llvm::SmallVector<int64_t, 4> shape;
 };
@@ -40,7 +42,7 @@ llvm::Expected<NpyHeader> readNpyHeader(llvm::StringRef path, const NpyExpectati
 llvm::Expected<Array> readNpy(llvm::StringRef path, const NpyExpectation &expected = {},
                               llvm::ArrayRef<unsigned> order = {});
 
-/// Writes version 1, row-major, bf16 as `<V2`.
+/// Writes version 1, row-major, bf16 as `<V2`, floats of 8 bits as `|V1`.
 llvm::Error writeNpy(llvm::StringRef path, const Array &array);
 
 } // namespace attn

@@ -123,6 +123,10 @@ void fillNormal(Array &array, uint64_t seed) {
     return fillNormalRuns<float>(array, seed, [](float x) { return x; });
   case ElementKind::F64:
     return fillNormalRuns<double>(array, seed, [](float x) { return x; });
+  case ElementKind::F8E4M3FN:
+    return fillNormalRuns<uint8_t>(array, seed, doubleToE4M3);
+  case ElementKind::F8E5M2:
+    return fillNormalRuns<uint8_t>(array, seed, doubleToE5M2);
   default:
     return fillUniform(array, seed, 0, 1);
   }

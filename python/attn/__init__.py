@@ -30,6 +30,7 @@ from ._derivative import gradient
 from ._dump import dump
 from ._environment import collect_env
 from ._explain import Explanation, explain
+from ._float8 import Float8, to_float8
 from ._library import Error
 from ._library import version as __version__
 from ._merge import merge
@@ -159,6 +160,7 @@ __all__ = [
     "AttentionWithLse",
     "Error",
     "Explanation",
+    "Float8",
     "MaskPicture",
     "MaskRanges",
     "Options",
@@ -194,6 +196,7 @@ __all__ = [
     "sqrt",
     "tanh",
     "tensor",
+    "to_float8",
     "to_int",
     "tune",
     "typing",

@@ -7,6 +7,7 @@ from typing import Any, Dict, Literal, Optional, Tuple, Union, overload
 from . import _dynamo
 from ._eager import call
 from ._problem import is_rows_first
+from ._scaled import Scales, attend, is_narrow
 from ._words import fail_unexpected
 from .typing import (
     Array,
@@ -16,6 +17,7 @@ from .typing import (
     Layout,
     Mask,
     OptionsLike,
+    Scale,
     Score,
     Window,
 )
@@ -38,6 +40,11 @@ def attention(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    q_descale: Scale = None,
+    k_descale: Scale = None,
+    v_descale: Scale = None,
+    descale_block: Optional[Union[int, Tuple[int, int]]] = None,
+    out_dtype: Any = None,
 ) -> ArrayT: ...
 
 
@@ -58,6 +65,11 @@ def attention(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    q_descale: Scale = None,
+    k_descale: Scale = None,
+    v_descale: Scale = None,
+    descale_block: Optional[Union[int, Tuple[int, int]]] = None,
+    out_dtype: Any = None,
 ) -> Tuple[ArrayT, ArrayT]: ...
 
 
@@ -78,6 +90,11 @@ def attention(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    q_descale: Scale = None,
+    k_descale: Scale = None,
+    v_descale: Scale = None,
+    descale_block: Optional[Union[int, Tuple[int, int]]] = None,
+    out_dtype: Any = None,
 ) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
 
 
@@ -97,6 +114,11 @@ def attention(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    q_descale: Scale = None,
+    k_descale: Scale = None,
+    v_descale: Scale = None,
+    descale_block: Optional[Union[int, Tuple[int, int]]] = None,
+    out_dtype: Any = None,
     **others: Any,
 ) -> Any:
     """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
@@ -128,6 +150,12 @@ def attention(
         dropout_seed: an integer, or an array of one integer where q is. It may change between calls
             and between replays of a CUDA graph. If None, it is drawn from PyTorch's generator of
             the device, or from NumPy's numpy.random. Gradients use the seed of their call.
+        q_descale, k_descale, v_descale: what elements of 8 bits are multiplied by: a number, or
+            float32 of shape (B, S), S being any divisor of the heads of q, or of k and v. None is 1.
+            q, k and v are float8_e4m3fn or float8_e5m2 then, all three alike, and have no gradients.
+        descale_block: how many rows share a scale, or such numbers for q and for k and v. Scales
+            may be (B, S, C) then, with one for each block of rows.
+        out_dtype: of the output where q has 8 bits: float16, bfloat16 or float32; bfloat16 if None.
 
     Returns:
         The output, in the type, library, device and layout of q, with Dv columns; or (output, lse)
@@ -178,7 +206,7 @@ def attention(
     """
     if others:
         fail_unexpected("attention", others)
-    if _dynamo.is_compiling():
+    if _dynamo.is_compiling() and not is_narrow(q):
         how: Dict[str, Any] = dict(
             scale=scale, causal=causal, window=window, sink=sink, options=options
         )
@@ -193,4 +221,13 @@ def attention(
         found = _flex_node.attend(q, k, v, score, mask, **how)
         return found if return_lse else found[0]
     asked = scale, causal, window, score, mask, sink, return_lse
+    if (
+        q_descale is not None
+        or k_descale is not None
+        or v_descale is not None
+        or out_dtype is not None
+        or is_narrow(q)
+    ):
+        scales = Scales(q_descale, k_descale, v_descale, descale_block, out_dtype)
+        return attend(q, k, v, scales, asked, layout, (options, dropout_p, dropout_seed))
     return call(q, k, v, asked, layout, options, dropout_p, dropout_seed)

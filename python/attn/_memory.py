@@ -14,6 +14,8 @@ _TYPES = {
     "bf16": "<u2",
     "f32": "<f4",
     "f64": "<f8",
+    "f8E4M3FN": "|u1",
+    "f8E5M2": "|u1",
     "i1": "|b1",
     "i8": "|i1",
     "i32": "<i4",
@@ -37,7 +39,7 @@ def get_type(tensor: Tuple) -> str:
 
 def copy(tensor: Tuple) -> Any:
     """The values of a tensor of `Tensors`: (address, device type, device, code, bits, shape, strides).
-    Those of bfloat16 are uint16. On a GPU this waits for the current stream."""
+    Those of bfloat16 are uint16, those of 8 bits uint8. On a GPU this waits for the current stream."""
     address, device_type, device, _, _, shape, strides = tensor
     numpy = importlib.import_module("numpy")
     type_ = get_type(tensor)
@@ -65,7 +67,20 @@ def to_f64(values: Any, type_: str) -> Any:
     numpy = importlib.import_module("numpy")
     if type_ == "bf16":
         values = (values.astype(numpy.uint32) << 16).view(numpy.float32)
+    if type_ in ("f8E4M3FN", "f8E5M2"):
+        return _widen(values, type_)
     return values.astype(numpy.float64)
+
+
+def _widen(values: Any, type_: str) -> Any:
+    """Of bytes: both formats are float16 with fewer bits of mantissa, and e4m3 with a bit less of exponent."""
+    numpy = importlib.import_module("numpy")
+    words = values.astype(numpy.uint16)
+    if type_ == "f8E5M2":
+        return (words << 8).view(numpy.float16).astype(numpy.float64)
+    bits = (words & 0x80) << 8 | (words & 0x7F) << 7
+    numbers = bits.view(numpy.float16).astype(numpy.float64) * 256
+    return numpy.where((words & 0x7F) == 0x7F, numpy.nan, numbers)
 
 
 def is_captured() -> bool:

@@ -341,7 +341,7 @@ class Trace:
         if known is not None:
             return known
         type_ = _arrays.type_name(captured.array.dtype)
-        if type_ is None:
+        if type_ is None or type_.startswith("f8"):
             fail(
                 f"{name}: expected elements of float16, bfloat16, float32, float64, bool, int8, int32 or "
                 f"int64, got {captured.array.dtype}",

@@ -34,6 +34,7 @@ __all__ = [
     "Options",
     "OptionsLike",
     "Room",
+    "Scale",
     "Score",
     "Window",
 ]
@@ -70,6 +71,8 @@ Causal = Union[bool, Literal["top_left", "bottom_right"]]
 """Which keys up to the row's own position are kept, and from which corner positions count."""
 Window = Tuple[Optional[int], Optional[int]]
 """(left, right), numbers of keys; None or -1 is no bound."""
+Scale = Union[float, Array, None]
+"""A factor of elements of 8 bits: a number, an array of float32, or None for 1."""
 Layout = Literal["bhsd", "bshd"]
 """The order of batch, heads, sequence and head dimension."""
 Score = Callable[[Any, Any, Any, Any, Any], Any]

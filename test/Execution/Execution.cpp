@@ -20,12 +20,21 @@
 namespace attn::test {
 
 double getBound(const Problem &problem, bool isMasked, const Extents &e) {
+  // Weights have three bits of mantissa where products multiply 8 bits.
+  if (!problem.narrow.empty() && getOptions().device->roundsNarrowWeights())
+    return kNarrowBound;
   if (problem.type == "f32")
     return kF32Bound;
   TestDevice::Errors errors = getOptions().device->getErrors(problem.type);
   return 2 * (!isMasked                   ? errors.full
               : std::max(e.m, e.n) > 2048 ? errors.maskedLong
                                           : errors.masked);
+}
+
+bool HopperDevice::takesNarrow() const {
+  const std::string &target = getOptions().target;
+  const Machine *machine = target.empty() ? &getDefaultMachine() : findMachine(target);
+  return machine && machine->product.multipliesNarrow;
 }
 
 double getShareOfZeros(Array &reference) {
@@ -55,9 +64,9 @@ std::vector<Array> callReference(CompiledKernel &reference, std::vector<Input> &
 }
 
 static std::string describe(const Variant &variant, const Problem &problem) {
-  return llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6} way={7} cpu={8}",
+  return llvm::formatv("{0} {1}{9} D={2} Dv={3} block={4}x{5} splits={6} way={7} cpu={8}",
                        variant.name, problem.type, problem.d, problem.dv, problem.blockM,
-                       problem.blockN, problem.splits, problem.way, problem.cpu);
+                       problem.blockN, problem.splits, problem.way, problem.cpu, problem.narrow);
 }
 
 static std::string describe(const Extents &e, uint64_t seed) {
@@ -157,8 +166,7 @@ void Execution::checkDroppedKeys(const Variant &variant, const Problem &p,
     for (bool isZero : {false, true}) {
       std::vector<Input> inputs = makeInputs(variant, p, e, inputSeed);
       fillDropped(inputs, kept, isZero);
-      results[isZero] =
-          allocateResults(inputs[0].array.getKind(), p, e, p.memory, ElementKind::F32);
+      results[isZero] = allocateResults(getElementKind(p.type), p, e, p.memory, ElementKind::F32);
       if (llvm::Error error = kernels.device->run(inputs, results[isZero], p.memory, inputSeed)) {
         ADD_FAILURE() << llvm::toString(std::move(error));
         return;
@@ -296,7 +304,7 @@ void Execution::checkPaged(const Variant &variant, const Problem &p,
     std::vector<Array> results[2];
     for (bool isPaged : {false, true}) {
       results[isPaged] =
-          allocateResults(inputs[0].array.getKind(), p, e, Memory::RowMajor, ElementKind::F32);
+          allocateResults(getElementKind(p.type), p, e, Memory::RowMajor, ElementKind::F32);
       if (llvm::Error error = isPaged ? paged.device->run(inputs, results[1], p.memory, inputSeed)
                                       : other.run(gathered, results[0], dense.memory, inputSeed)) {
         ADD_FAILURE() << llvm::toString(std::move(error)) << "\n" << makeSource(variant, p);
@@ -354,7 +362,7 @@ bool Execution::run(const Variant &variant, const Problem &p, const Extents &e, 
   if (edit)
     edit(inputs);
   std::vector<Array> results =
-      allocateResults(inputs[0].array.getKind(), p, e, p.memory, ElementKind::F32);
+      allocateResults(getElementKind(p.type), p, e, p.memory, ElementKind::F32);
   if (llvm::Error error = kernel.run(inputs, results, p.memory, inputSeed)) {
     ADD_FAILURE() << llvm::toString(std::move(error));
     return false;
@@ -367,7 +375,8 @@ bool Execution::run(const Variant &variant, const Problem &p, const Extents &e, 
       continue;
     }
     Comparison c = llvm::cantFail(compare(results[i], expected[i]));
-    double bound = kF32Bound;
+    // Products of 8 bits are summed with 14 bits or more.
+    double bound = p.narrow.empty() ? kF32Bound : kNarrowSumBound;
     if (i == 0) {
       double zeros = getShareOfZeros(expected[0]);
       bound = getBound(p, !variant.text.empty(), e) / std::sqrt(std::max(1 - zeros, 1e-6));

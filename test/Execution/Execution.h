@@ -17,6 +17,8 @@ namespace attn::test {
 
 /// Of f32, and of the logarithms of any type.
 inline constexpr double kF32Bound = 2e-5;
+/// The same of elements of 8 bits, of outputs and of the log-sum-exp.
+inline constexpr double kNarrowBound = 4e-1, kNarrowSumBound = 1e-3;
 
 /// Relative to the root mean square of all elements. Causal rows with few keys have the largest
 /// errors.

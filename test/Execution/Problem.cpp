@@ -10,6 +10,7 @@
 #include "test/Execution/RaggedSource.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 namespace attn::test {
@@ -313,6 +314,45 @@ static std::string makeRaggedSource(const Variant &variant, const Problem &p) {
   return source.write("attention", variant.prologue + attention);
 }
 
+/// Rows of queries and of keys that share a scale, where blocks do.
+static constexpr int64_t kQueryBlock = 32, kKeyBlock = 64;
+
+std::vector<Capture> getScales(const Problem &p) {
+  switch (p.scales) {
+  case Scales::None:
+    return {};
+  case Scales::Tensor:
+    return {{Capture::Scales, "%scale_q", "tensor<f32>"},
+            {Capture::Scales, "%scale_k", "tensor<f32>"},
+            {Capture::Scales, "%scale_v", "tensor<f32>"}};
+  case Scales::Heads:
+    return {{Capture::Scales, "%scale_q", "tensor<?x?xf32>", "BK"},
+            {Capture::Scales, "%scale_k", "tensor<?x?xf32>", "BK"},
+            {Capture::Scales, "%scale_v", "tensor<?x?xf32>", "BK"}};
+  case Scales::Blocks:
+    return {{Capture::Scales, "%scale_q", "tensor<?x?x?xf32>", "BKQ"},
+            {Capture::Scales, "%scale_k", "tensor<?x?x?xf32>", "BKC"},
+            {Capture::Scales, "%scale_v", "tensor<?x?xf32>", "BK"}};
+  }
+  llvm_unreachable("all scales are handled");
+}
+
+/// Elements of 8 bits with scales as what they stand for.
+static std::string makeScaled(const Problem &p, const TensorTypes &narrow, const TensorTypes &t) {
+  std::string text;
+  const std::tuple<const char *, std::string, std::string, int64_t> views[] = {
+      {"q", narrow.query, t.query, kQueryBlock},
+      {"k", narrow.key, t.key, kKeyBlock},
+      {"v", narrow.value, t.value, 0}};
+  for (auto [view, scale] : llvm::zip_equal(views, getScales(p))) {
+    auto [name, from, to, block] = view;
+    std::string size = p.scales == Scales::Blocks && block ? " block " + std::to_string(block) : "";
+    text += llvm::formatv("  %{0} = attn.scaled %narrow_{0}, {1}{2} : {3}, {4} -> {5}\n", name,
+                          scale.name, size, from, scale.type, to);
+  }
+  return text;
+}
+
 std::string makeSource(const Variant &variant, const Problem &p) {
   if (p.isRagged)
     return makeRaggedSource(variant, p);
@@ -336,7 +376,21 @@ std::string makeSource(const Variant &variant, const Problem &p) {
                           "  %v = attn.paged %pool_v[%table] : {1}, {2} -> {4}\n",
                           pool(p.d), pool(p.dv), table, t.key, t.value);
   }
+  if (!p.narrow.empty()) {
+    Problem of = p;
+    of.type = p.narrow;
+    TensorTypes narrow(of);
+    bool isScaled = p.scales != Scales::None;
+    arguments = llvm::formatv("%{3}q: {0}, %{3}k: {1}, %{3}v: {2}", narrow.query, narrow.key,
+                              narrow.value, isScaled ? "narrow_" : "");
+    if (isScaled)
+      pages = makeScaled(p, narrow, t);
+    else
+      std::tie(t.query, t.key, t.value) = std::tie(narrow.query, narrow.key, narrow.value);
+  }
   for (const Capture &capture : variant.captures)
+    arguments += std::string(", ") + capture.name + ": " + capture.type;
+  for (const Capture &capture : getScales(p))
     arguments += std::string(", ") + capture.name + ": " + capture.type;
   // The variant's parts stand in the order of the syntax: variants, scale, sink, then regions.
   return llvm::formatv("func.func @attention({0}) -> ({1}) {{\n{2}"
@@ -362,7 +416,8 @@ ElementKind getElementKind(llvm::StringRef type) {
   llvm::StringRef name = type.drop_back(type.ends_with(">"));
   name = name.drop_front(name.find_last_of("x<") + 1);
   for (ElementKind kind :
-       {ElementKind::F16, ElementKind::BF16, ElementKind::F32, ElementKind::I32, ElementKind::I64})
+       {ElementKind::F16, ElementKind::BF16, ElementKind::F32, ElementKind::F8E4M3FN,
+        ElementKind::F8E5M2, ElementKind::I32, ElementKind::I64})
     if (name == getName(kind))
       return kind;
   llvm::reportFatalUsageError("expected an element type of the execution tests, got " + type);
@@ -410,6 +465,7 @@ static Input makeCapture(const Capture &capture, const Problem &p, const Extents
     fillNormal(input.array, seed);
     return input;
   case Capture::Floats:
+  case Capture::Scales:
   case Capture::Buckets: {
     llvm::SmallVector<int64_t> shape;
     for (char dim : llvm::StringRef(capture.dims))
@@ -417,8 +473,17 @@ static Input makeCapture(const Capture &capture, const Problem &p, const Extents
                       : dim == 'H' ? e.heads
                       : dim == 'M' ? e.m
                       : dim == 'N' ? e.n
+                      : dim == 'K' ? e.keyHeads
+                      : dim == 'Q' ? int64_t(llvm::divideCeil(e.m, kQueryBlock))
+                      : dim == 'C' ? int64_t(llvm::divideCeil(e.n, kKeyBlock))
                                    : kTableSize);
     input.array = allocate(getElementKind(capture.type), shape);
+    if (capture.kind == Capture::Scales) {
+      fillNormal(input.array, seed);
+      for (int64_t i = 0; i < input.array.size(); ++i)
+        input.array.set(i, 0.25 + std::abs(input.array.get(i)));
+      return input;
+    }
     if (capture.kind == Capture::Floats)
       fillNormal(input.array, seed);
     else
@@ -445,7 +510,7 @@ std::vector<Input> makeInputs(const Variant &variant, const Problem &p, const Ex
     bool isPool = p.page && !inputs.empty();
     inputs.emplace_back().array =
         isPool ? allocate(getElementKind(p.type), {pages, p.page, shape[1], shape[3]}, p.memory)
-               : allocate(getElementKind(p.type), shape, p.memory);
+               : allocate(getElementKind(p.getOperandType()), shape, p.memory);
     fillNormal(inputs.back().array, ++seed);
   }
   if (p.page) {
@@ -454,6 +519,8 @@ std::vector<Input> makeInputs(const Variant &variant, const Problem &p, const Ex
     fillUniform(inputs.back().array, seed + 77, 0, std::max<int64_t>(pages - 1, 0));
   }
   for (const Capture &capture : variant.captures)
+    inputs.push_back(makeCapture(capture, p, e, ++seed));
+  for (const Capture &capture : getScales(p))
     inputs.push_back(makeCapture(capture, p, e, ++seed));
   return inputs;
 }

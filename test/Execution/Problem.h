@@ -28,11 +28,13 @@ struct Capture {
     Floats,
     Buckets,
     Seed,
-    Offsets
+    Offsets,
+    Scales
   } kind;
   const char *name;
   std::string type;
-  /// Floats and Buckets: letters of extents, T for kTableSize.
+  /// Floats, Buckets and Scales: letters of extents, T for kTableSize, K for key heads, Q and C for
+  /// blocks of rows and of keys.
   const char *dims = "";
   /// Whether its gradient is asked for, if it has one.
   bool isWanted = true;
@@ -96,9 +98,16 @@ struct Extents {
 /// As devices hold it: the unit of what lse loses to rounding (s17).
 inline constexpr float kLog2e = 1.44269504f;
 
+/// What elements of 8 bits are multiplied by: nothing, or a number for a tensor, for each batch and
+/// key head, or for each block of rows of a head too.
+enum class Scales { None, Tensor, Heads, Blocks };
+
 /// What a kernel is compiled for.
 struct Problem {
+  /// Of elements; of the output alone where others have 8 bits, `narrow`.
   std::string type = "f32";
+  std::string narrow;
+  Scales scales = Scales::None;
   int64_t d = 64, dv = 64;
   /// What types say of the other extents; by default nothing.
   std::optional<Extents> extents;
@@ -123,7 +132,12 @@ struct Problem {
   int gpu = -1;
   /// The CPU to compile for; empty: this one.
   std::string cpu;
+
+  const std::string &getOperandType() const { return narrow.empty() ? type : narrow; }
 };
+
+/// The scales of queries, keys and values.
+std::vector<Capture> getScales(const Problem &problem);
 
 /// The element type of a tensor type, as in "tensor<?x?xi32>".
 ElementKind getElementKind(llvm::StringRef type);

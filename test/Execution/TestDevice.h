@@ -63,6 +63,10 @@ public:
   /// Whether weights and gradients of scores are rounded to the elements of the matrices that they
   /// multiply.
   virtual bool roundsGradFactors() const { return false; }
+  /// Whether elements may have 8 bits, and whether weights that multiply them are rounded to as
+  /// many.
+  virtual bool takesNarrow() const { return true; }
+  virtual bool roundsNarrowWeights() const { return false; }
 
   /// PyTorch's errors on such a device, each the least over D: without a mask, with one, and with
   /// one in more than 2048 rows or keys.
@@ -91,6 +95,8 @@ public:
                                          : std::pair<int64_t, int64_t>(0, 0);
   }
   bool roundsGradFactors() const override { return true; }
+  bool takesNarrow() const override;
+  bool roundsNarrowWeights() const override { return true; }
   /// Narrower than what the rules choose, which look at the work of regions.
   ScheduleLimits getScheduleLimits(const Problem &problem) const override {
     int64_t step = getKeyStep(getDefaultMachine(), problem.d, problem.dv),

@@ -36,6 +36,7 @@ import reference  # noqa: E402
 import revisions  # noqa: E402
 from ptx.async_units import TensorMap  # noqa: E402
 from ptx.block import Block, Memory  # noqa: E402
+from ptx.narrow import LARGEST, from_narrow, to_e4m3  # noqa: E402
 from ptx.scalars import from_bf16, to_bf16  # noqa: E402
 
 # Blocks that stay have several tiles each.
@@ -46,6 +47,8 @@ MEMORY_RATE = 4800
 BOUND = 4e-2
 # The same of f32, whose products are of three parts of bf16. The definition is in f32 too.
 F32_BOUND = 2e-5
+# And of weights of 8 bits.
+NARROW_BOUND = 4e-1
 STAYS = "stay=true recompute=true"
 # In front of what attn-to-online takes: the function returns gradients too.
 GRADIENTS = "gradients "
@@ -58,6 +61,8 @@ PAGED = re.compile(r"page=(\d+)(?: order=(\w+))? ?")
 RAGGED = "ragged "
 # Before GRADIENTS: elements are f32.
 WIDE = "f32 "
+# Elements are f8E4M3FN with scales of key heads, and the output bf16.
+NARROW = "f8 "
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 64, "way=short", (1, 2, 1, 129, 130)),
@@ -111,6 +116,8 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("causal", 64, WIDE, (1, 2, 1, 70, 150)),
     ("causal", 64, WIDE + GRADIENTS, (1, 2, 1, 70, 100)),
     ("padding", 64, GRADIENTS, (1, 2, 1, 70, 150)),
+    ("full", 64, NARROW, (1, 2, 1, 129, 130)),
+    ("causal", 128, NARROW, (2, 2, 2, 200, 300)),
     ("padding", 128, f"{GRADIENTS}splits=2", (1, 1, 1, 66, 200)),
 ]
 # Of these, each run without --case has some.
@@ -139,6 +146,10 @@ SAMPLED: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 128, f"{WIDE}pack=2", (1, 2, 1, 1, 100)),
     ("full", 128, WIDE + GRADIENTS, (1, 2, 2, 40, 70)),
     ("padding", 64, WIDE + GRADIENTS, (1, 1, 1, 70, 100)),
+    ("full", 256, NARROW, (1, 1, 1, 130, 200)),
+    ("softcap", 128, NARROW, (1, 2, 1, 70, 150)),
+    ("alibi", 64, NARROW, (1, 2, 1, 129, 260)),
+    ("length", 64, f"{NARROW}splits=2", (2, 2, 1, 70, 300)),
 ]
 NUM_SAMPLED = 8
 
@@ -213,6 +224,10 @@ def get_order(schedule: str) -> str:
 
 def is_wide(schedule: str) -> bool:
     return schedule.startswith(WIDE)
+
+
+def is_narrow(schedule: str) -> bool:
+    return schedule.startswith(NARROW)
 
 
 def has_gradients(schedule: str) -> bool:
@@ -300,6 +315,16 @@ def make_sequence_gradients(mask: str, d: int) -> str:
     )
 
 
+def scale(source: str, d: int) -> str:
+    """The same function of elements of 8 bits and their scales, which come last."""
+    t, narrow = f"tensor<?x?x?x{d}xbf16>", f"tensor<?x?x?x{d}xf8E4M3FN>"
+    source = source.replace(f"%q: {t}, %k: {t}, %v: {t}", ", ".join(f"%narrow_{x}: {narrow}" for x in "qkv"), 1)
+    scales = ", ".join(f"%scale_{x}: tensor<?x?xf32>" for x in "qkv")
+    source = source.replace(") ->", f", {scales}) ->", 1)
+    views = "".join(f"  %{x} = attn.scaled %narrow_{x}, %scale_{x} : {narrow}, tensor<?x?xf32> -> {t}\n" for x in "qkv")
+    return source.replace("{\n", "{\n" + views, 1)
+
+
 def make_source(mask: str, d: int) -> str:
     if mask == "padding":
         t = f"tensor<?x?x?x{d}xbf16>"
@@ -328,7 +353,7 @@ def make_source(mask: str, d: int) -> str:
 def emit(bin_: Path, target: str, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel")
-        words = schedule.replace(GRADIENTS, "").replace(RAGGED, "").replace(WIDE, "")
+        words = schedule.replace(GRADIENTS, "").replace(RAGGED, "").replace(WIDE, "").replace(NARROW, "")
         passes = revisions.list_passes(path, PAGED.sub("", words), target)
         appends = has_gradients(schedule) and not is_ragged(schedule)
         if is_ragged(schedule) and has_gradients(schedule):
@@ -338,6 +363,8 @@ def emit(bin_: Path, target: str, mask: str, d: int, schedule: str) -> Tuple[str
             source = put_in_sequences(source, d) if is_ragged(schedule) else source
         if page := get_page(schedule):
             source = put_in_pages(source, d, page)
+        if is_narrow(schedule):
+            source = scale(source, d)
         if is_wide(schedule):
             source = source.replace("xbf16>", "xf32>")
         command = [str(bin_ / "attn-opt"), "-", *(["--attn-append-gradients"] if appends else []), *passes]
@@ -594,6 +621,12 @@ def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: 
         inputs = [q, k, v, make(h, m)]
         return inputs, [unknown(x) for x in (q, q, k, v)], compute_gradients(mask, *inputs)
     captured = make_captured(mask, rng, b, h, n)
+    if is_narrow(schedule):
+        scales = [rng.uniform(0.5, 2, (b, hkv)).astype(np.float32) for _ in range(3)]
+        narrow = [to_e4m3(np.clip(3 * draw(heads, length), -LARGEST, LARGEST)) for heads, length in ((h, m), (hkv, n), (hkv, n))]
+        numbers = [from_narrow(x) / 3 * factor.repeat(x.shape[1] // hkv, axis=1)[:, :, None, None] for x, factor in zip(narrow, scales)]
+        scales = [factor / np.float32(3) for factor in scales]
+        return [*narrow, *captured, *scales], [unknown(q)], [compute_exactly(mask, *numbers, captured)]
     if page := get_page(schedule):
         pools, table = scatter(k, v, page, get_order(schedule), find_kept(mask, captured, b, n), rng)
         return [q, *pools, table, *captured], [unknown(q)], [compute_exactly(mask, q, k, v, captured)]
@@ -627,7 +660,8 @@ def check(o: argparse.Namespace, mask: str, d: int, schedule: str, shape: Tuple[
         return False
     worst = max(map(get_error, outputs, exact))
     # Gradients round scores a second time.
-    is_right = worst <= (F32_BOUND if is_wide(schedule) else BOUND) * (2 if has_gradients(schedule) else 1)
+    bound = F32_BOUND if is_wide(schedule) else NARROW_BOUND if is_narrow(schedule) else BOUND
+    is_right = worst <= bound * (2 if has_gradients(schedule) else 1)
     print(f"{line} {worst:.1e} {time.perf_counter() - began:5.1f} s{'' if is_right else '  WRONG'}", flush=True)
     return is_right
 

@@ -122,7 +122,9 @@ def test_keywords_agree():
     assert [theirs[x].default for x in of_call] == [ours[x].default for x in of_call]
     # A call has the scale and the sink that compile() only announces.
     # Dropout, which has a seed for each call, is the call's alone, and so are hints at other names.
-    its_own = "q", "k", "v", "scale", "sink", "dropout_p", "dropout_seed", "others"
+    # Elements of 8 bits are the call's too.
+    narrow = "q_descale", "k_descale", "v_descale", "descale_block", "out_dtype"
+    its_own = "q", "k", "v", "scale", "sink", "dropout_p", "dropout_seed", "others", *narrow
     common = keywords(attn.attention, *its_own)
     assert common.items() < keywords(attn.compile).items()
 

@@ -59,6 +59,43 @@ static void checkAllPatterns(const llvm::fltSemantics &semantics, float (*widen)
     EXPECT_EQ(narrow(x), round(semantics, x)) << x;
 }
 
+/// Every byte is the number that its fields say, and rounds to itself; between two numbers the
+/// nearer one wins, and of two the even one.
+template <typename Widen, typename Round>
+static void expectExact(Widen widen, Round round, unsigned end) {
+  for (unsigned bits = 0; bits < end; ++bits) {
+    double number = widen(bits), next = widen(bits + 1);
+    EXPECT_EQ(round(number), bits);
+    EXPECT_EQ(round(-number), bits | 0x80);
+    EXPECT_EQ(widen(bits | 0x80), -number);
+    if (bits + 1 == end)
+      break;
+    EXPECT_LT(number, next);
+    double middle = (number + next) / 2;
+    EXPECT_EQ(round(middle), bits % 2 == 0 ? bits : bits + 1);
+    EXPECT_EQ(round(std::nextafter(middle, 0)), bits);
+    EXPECT_EQ(round(std::nextafter(middle, next)), bits + 1);
+  }
+}
+
+TEST(ArrayTest, FloatsOf8BitsAreExact) {
+  expectExact(e4m3ToFloat, doubleToE4M3, 0x7f);
+  expectExact(e5m2ToFloat, doubleToE5M2, 0x7c);
+  EXPECT_EQ(e4m3ToFloat(0x7e), 448);
+  EXPECT_EQ(e4m3ToFloat(0x01), 0x1p-9f);
+  EXPECT_EQ(e5m2ToFloat(0x7b), 57344);
+  EXPECT_EQ(e5m2ToFloat(0x01), 0x1p-16f);
+  // What is beyond the last number is no number, or infinite.
+  EXPECT_EQ(doubleToE4M3(464), 0x7e);
+  EXPECT_EQ(doubleToE4M3(465), 0x7f);
+  EXPECT_EQ(doubleToE4M3(-INFINITY), 0xff);
+  EXPECT_TRUE(std::isnan(e4m3ToFloat(0xff)));
+  EXPECT_EQ(doubleToE5M2(61440), 0x7c);
+  EXPECT_EQ(doubleToE5M2(INFINITY), 0x7c);
+  EXPECT_TRUE(std::isinf(e5m2ToFloat(0xfc)));
+  EXPECT_TRUE(std::isnan(e5m2ToFloat(doubleToE5M2(NAN))));
+}
+
 TEST(ArrayTest, Half) { checkAllPatterns(APFloat::IEEEhalf(), halfToFloat, doubleToHalf); }
 TEST(ArrayTest, BFloat) { checkAllPatterns(APFloat::BFloat(), bfloatToFloat, doubleToBFloat); }
 

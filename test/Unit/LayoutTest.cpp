@@ -7,6 +7,7 @@
 
 #include "dialects/Tile/IR/Layout.h"
 #include "lib/Machine/Lanes.h"
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <array>
 #include <map>
@@ -61,6 +62,8 @@ TEST(Layout, EveryElementIsOwned) {
             expectConsistent(Layout::operandA(product, units, 16, rows, columns), 1);
           if (columns % 32 == 0)
             expectConsistent(Layout::operandA(product, units, 8, rows, columns), 1);
+          if (columns % 32 == 0)
+            expectConsistent(Layout::operandAInQuads(product, units, rows, columns), 1);
           expectConsistent(Layout::row(product, units, rows), 4);
           expectConsistent(Layout::quad(product, units, rows), 1);
           if (columns % 32 == 0)
@@ -72,6 +75,28 @@ TEST(Layout, EveryElementIsOwned) {
   expectConsistent(Layout::rowOfBlocks(8, 4, 64), 8);
   expectConsistent(Layout::rowOfBlocks(32, 4, 4), 32);
   expectConsistent(Layout::rowOfBlocks(1, 8, 256), 1);
+}
+
+/// Of K in quads a thread has what it has of an accumulator: pairs of it, in another order. Without
+/// quads it has not.
+TEST(Layout, QuadsStayWithTheirThreads) {
+  for (int64_t columns : {32, 96, 128}) {
+    Layout from = Layout::accumulator(kWarpgroup, 2, 128, columns),
+           to = Layout::operandAInQuads(kWarpgroup, 2, 128, columns);
+    llvm::SmallVector<int64_t> registers = findRegisters(from, to);
+    ASSERT_EQ(int64_t(registers.size()), to.getNumRegisters());
+    for (int64_t warp : {0, 3, 7})
+      for (int64_t lane = 0; lane < 32; ++lane)
+        for (auto [reg, source] : llvm::enumerate(registers))
+          EXPECT_EQ(to.getPosition({warp, lane, int64_t(reg)}),
+                    from.getPosition({warp, lane, source}));
+    for (size_t reg = 0; reg < registers.size(); reg += 2) {
+      EXPECT_EQ(registers[reg] % 2, 0);
+      EXPECT_EQ(registers[reg + 1], registers[reg] + 1);
+    }
+    EXPECT_FALSE(isSameMap(from, to));
+    EXPECT_TRUE(findRegisters(from, Layout::operandA(kWarpgroup, 2, 8, 128, columns)).empty());
+  }
 }
 
 /// What a lane has of the rows is the same in a tile and in its row vector.

@@ -62,7 +62,8 @@ protected:
 
 TEST_F(NpyTest, RoundTrip) {
   for (ElementKind kind : {ElementKind::F16, ElementKind::BF16, ElementKind::F32, ElementKind::F64,
-                           ElementKind::I1, ElementKind::I8, ElementKind::I32, ElementKind::I64}) {
+                           ElementKind::F8E4M3FN, ElementKind::F8E5M2, ElementKind::I1,
+                           ElementKind::I8, ElementKind::I32, ElementKind::I64}) {
     for (const Shape &shape : {Shape{2, 3, 4, 5}, Shape{7}, Shape{}, Shape{3, 0, 2, 1}}) {
       for (bool isSwapped : {false, true}) {
         llvm::SmallVector<unsigned> order;
@@ -117,6 +118,23 @@ TEST_F(NpyTest, BFloat) {
             "expected elements of a supported type, got u2 (read only where bf16 is expected)");
 }
 
+TEST_F(NpyTest, FloatsOf8Bits) {
+  StringRef byte("\x3c", 1);
+  for (StringRef descr : {"|V1", "<V1", "|u1"}) {
+    std::string file =
+        makeFile(("{'descr': '" + descr + "', 'fortran_order': False, 'shape': ()}").str(), byte);
+    writeBytes(file);
+    Array e4m3 = llvm::cantFail(readNpy(path, {ElementKind::F8E4M3FN, std::nullopt}));
+    EXPECT_EQ(e4m3.get(0), 1.5);
+    Array e5m2 = llvm::cantFail(readNpy(path, {ElementKind::F8E5M2, std::nullopt}));
+    EXPECT_EQ(e5m2.get(0), 1);
+    EXPECT_EQ(getError(file), "expected elements of a supported type, got bytes (read only where "
+                              "floats of 8 bits are expected)");
+    EXPECT_EQ(getError(file, {ElementKind::I8, std::nullopt}),
+              "expected elements of i8, got bytes (read only where floats of 8 bits are expected)");
+  }
+}
+
 TEST_F(NpyTest, BooleansAreZeroOrOne) {
   writeBytes(makeFile("{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}",
                       StringRef("\0\2\xff", 3)));
@@ -144,7 +162,7 @@ TEST_F(NpyTest, ReportsErrors) {
   EXPECT_EQ(getError(makeFile("{'descr': '>f4', 'fortran_order': False, 'shape': ()}", data)),
             "expected little-endian elements, got type '>f4'");
   EXPECT_EQ(getError(makeFile("{'descr': '<c8', 'fortran_order': False, 'shape': ()}", data)),
-            "expected a type of f2, f4, f8, b1, i1, i4, i8 or V2 (bf16), got '<c8'");
+            "expected a type of f2, f4, f8, b1, i1, i4, i8, V2 (bf16) or V1 (8 bits), got '<c8'");
   EXPECT_EQ(
       getError(makeFile("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", data)),
       "expected elements of one type, got a structured type");

@@ -196,7 +196,7 @@ namespace {
 /// M or N of a batch: the size of the tensor, or how many rows the sequence has.
 struct Length {
   Length(OpBuilder &builder, Location loc, Value tensor)
-      : view(tensor.getDefiningOp<RaggedOp>()),
+      : view(findRagged(tensor)),
         size(view ? builder.createOrFold<tensor::DimOp>(loc, view.getRows(), 0)
                   : builder.createOrFold<tensor::DimOp>(loc, tensor, 2)) {}
 

@@ -255,10 +255,10 @@ static LogicalResult verifyProducts(ScoredOpInterface op) {
       failed(checkRank(op, "key", k, 4, "(B, Hkv, N, D)")) ||
       failed(checkRank(op, "value", v, 4, "(B, Hkv, N, Dv)")))
     return failure();
-  // attention_c2: elements are f16, bf16 or f32; query, key and value agree; the output is of that
-  // type or wider
+  // attention_c2: elements are f8E4M3FN, f8E5M2, f16, bf16 or f32; query, key and value agree; the
+  // output is of that type or wider, and of 16 bits or more
   for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}})
-    if (failed(checkElement(op, name, type, isStorageFloat, "f16, bf16 or f32")))
+    if (failed(checkElement(op, name, type, isOperandFloat, kOperandFloats)))
       return failure();
   Type element = q.getElementType();
   if (k.getElementType() != element || v.getElementType() != element)
@@ -296,9 +296,14 @@ LogicalResult attn::verifyLikeOutput(ScoredOpInterface op, StringRef name, Type 
   Type element = q.getElementType();
   if (failed(checkRank(op, name, o, 4, "(B, H, M, Dv)")))
     return failure();
-  if (o.getElementType() != element && !isF32OrF64(o.getElementType()))
-    return op->emitOpError("expected ")
-           << name << " elements of type " << element << ", f32 or f64, got " << o.getElementType();
+  bool fits =
+      isNarrowFloat(element) ? isResultFloat(o.getElementType()) : o.getElementType() == element;
+  if (!fits && !isF32OrF64(o.getElementType())) {
+    InFlightDiagnostic diag = op->emitOpError("expected ") << name << " elements of type ";
+    if (isNarrowFloat(element))
+      return diag << "f16, bf16, f32 or f64, got " << o.getElementType();
+    return diag << element << ", f32 or f64, got " << o.getElementType();
+  }
   if (failed(checkColumns(op, name, "Dv", o)))
     return failure();
   // attention_c7: the output is (B, H, M, Dv)
@@ -439,13 +444,14 @@ static LogicalResult verifyState(Operation *op, Type acc, Type rowMax, Type rowS
 LogicalResult OnlineAttentionOp::verify() {
   ShapedType q = getQuery().getType(), k = getKey().getType(), v = getValue().getType(),
              acc = getAcc().getType();
-  // online_attention_c1: query (M, D), key (N, D), value (N, Dv), each of f16, bf16 or f32
+  // online_attention_c1: query (M, D), key (N, D), value (N, Dv), each of f8E4M3FN, f8E5M2, f16,
+  // bf16 or f32
   if (failed(checkRank(*this, "query", q, 2, "(M, D)")) ||
       failed(checkRank(*this, "key", k, 2, "(N, D)")) ||
       failed(checkRank(*this, "value", v, 2, "(N, Dv)")))
     return failure();
   for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}})
-    if (failed(checkElement(*this, name, type, isStorageFloat, "f16, bf16 or f32")))
+    if (failed(checkElement(*this, name, type, isOperandFloat, kOperandFloats)))
       return failure();
   if (failed(verifyState(*this, acc, getRowMax().getType(), getRowSum().getType())))
     return failure();

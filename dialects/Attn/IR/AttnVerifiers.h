@@ -34,6 +34,13 @@ mlir::LogicalResult checkF32(mlir::Operation *op, llvm::StringRef name, mlir::Ty
 inline bool isStorageFloat(mlir::Type type) {
   return type.isF16() || type.isBF16() || type.isF32();
 }
+/// Floats of 8 bits, which stand for numbers by themselves or with scales.
+inline bool isNarrowFloat(mlir::Type type) {
+  return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(type);
+}
+/// Elements that products multiply.
+inline bool isOperandFloat(mlir::Type type) { return isStorageFloat(type) || isNarrowFloat(type); }
+constexpr llvm::StringLiteral kOperandFloats = "f8E4M3FN, f8E5M2, f16, bf16 or f32";
 inline bool isF32OrF64(mlir::Type type) { return type.isF32() || type.isF64(); }
 
 /// The operands that all have: query, key, value, sink, position, variants.

@@ -108,6 +108,39 @@ def Attn_PlaceOp : Attn_Op<"place", [Pure, AllTypesMatch<["dest", "result"]>]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Room 1: elements of 8 bits
+//===----------------------------------------------------------------------===//
+
+def Attn_ScaledOp : Attn_Op<"scaled", [Pure]> {
+  let summary = "elements of 8 bits with scales, as the numbers that they stand for";
+  let description = [{
+    With `source` (B, H, R, D) and `scale` (), (B, S) or (B, S, C), where S divides H, and H is a multiple of it:
+
+    ```
+    result[b, h, r, :] = round(widen(source[b, h, r, :]) * scale[b, h / (H / S), r / block])
+    ```
+
+    in the element type of the result. Scales have no third dimension without `block`, and none at all for a tensor. A
+    batch or head extent of 1 is that of all. A view: nothing moves, and attention may leave the rounding out. Room 4
+    multiplies in 8 bits where both operands of a product are scaled.
+
+    ```mlir
+    %key = attn.scaled %bytes, %scales block 128
+        : tensor<?x?x?x128xf8E4M3FN>, tensor<?x?x?xf32> -> tensor<?x?x?x128xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyRankedTensor, "(B, H, R, D) of f8E4M3FN or f8E5M2">:$source,
+    Arg<AnyRankedTensor, "(), (B, S) or (B, S, C) of f32">:$scale,
+    OptionalAttr<I64Attr>:$block);
+  let results = (outs Res<AnyRankedTensor, "(B, H, R, D) of f16, bf16 or f32">:$result);
+  let assemblyFormat = [{
+    $source `,` $scale (`block` $block^)? attr-dict `:` type($source) `,` type($scale) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Room 1: heads as rows
 //===----------------------------------------------------------------------===//
 

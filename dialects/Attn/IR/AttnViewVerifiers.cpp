@@ -24,10 +24,10 @@ LogicalResult PagedOp::verify() {
       failed(checkRank(*this, "table", table, 2, "(B, C)")) ||
       failed(checkRank(*this, "result", result, 4, "(B, Hkv, N, D)")))
     return failure();
-  // paged_c2: elements of the table are signless i32 or i64, of the pool f16, bf16 or f32
-  Type element = pool.getElementType();
-  if (!element.isF16() && !element.isBF16() && !element.isF32())
-    return emitOpError("expected a pool of f16, bf16 or f32, got ") << pool;
+  // paged_c2: elements of the table are signless i32 or i64, of the pool f8E4M3FN, f8E5M2, f16,
+  // bf16 or f32
+  if (!isOperandFloat(pool.getElementType()))
+    return emitOpError("expected a pool of ") << kOperandFloats << ", got " << pool;
   if (!table.getElementType().isSignlessInteger(32) &&
       !table.getElementType().isSignlessInteger(64))
     return emitOpError("expected a table of i32 or i64, got ") << table;
@@ -97,9 +97,10 @@ LogicalResult RaggedOp::verify() {
     return failure();
   if (failed(checkOffsets(*this, offsets, result.getDimSize(0))))
     return failure();
-  // ragged_c2: H and D of the result are those of the rows, as are its elements, f16, bf16 or f32
+  // ragged_c2: H and D of the result are those of the rows, as are its elements, f8E4M3FN, f8E5M2,
+  // f16, bf16 or f32
   bool hasColumns = rows.getRank() == 3;
-  if (failed(checkElement(*this, "rows", rows, isStorageFloat, "f16, bf16 or f32")) ||
+  if (failed(checkElement(*this, "rows", rows, isOperandFloat, kOperandFloats)) ||
       failed(checkExtent(*this, "H", "rows", rows.getDimSize(1), "result", result.getDimSize(1))) ||
       (hasColumns &&
        failed(checkExtent(*this, "D", "rows", rows.getDimSize(2), "result", result.getDimSize(3)))))
@@ -133,6 +134,55 @@ LogicalResult PlaceOp::verify() {
     return emitOpError("expected source and dest of one element type and as many columns, got ")
            << source << " and " << dest;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Elements of 8 bits
+//===----------------------------------------------------------------------===//
+
+/// scaled_c3: B of the scales is that of the source or 1, S divides H, and each block of rows has a
+/// scale
+static LogicalResult checkScales(ScaledOp op, RankedTensorType source, RankedTensorType scale) {
+  if (scale.getRank() == 0)
+    return success();
+  int64_t batches = scale.getDimSize(0), heads = scale.getDimSize(1), all = source.getDimSize(1);
+  if (batches != 1 &&
+      failed(checkExtent(op, "B", "source", source.getDimSize(0), "scale", batches)))
+    return failure();
+  bool isKnown = !ShapedType::isDynamic(heads) && !ShapedType::isDynamic(all);
+  if (heads == 0 || (isKnown && all % heads != 0))
+    return op.emitOpError("expected heads of the scale that divide those of the source, got ")
+           << scale << " and " << source;
+  int64_t rows = source.getDimSize(2);
+  if (scale.getRank() < 3 || ShapedType::isDynamic(rows))
+    return success();
+  return checkExtent(op, "C", "source", llvm::divideCeil(rows, *op.getBlock()), "scale",
+                     scale.getDimSize(2));
+}
+
+LogicalResult ScaledOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       scale = cast<RankedTensorType>(getScale().getType()),
+       result = cast<RankedTensorType>(getType());
+  // scaled_c1: source and result are (B, H, R, D), of f8E4M3FN or f8E5M2 and of f16, bf16 or f32
+  if (failed(checkRank(*this, "source", source, 4, "(B, H, R, D)")) ||
+      failed(checkElement(*this, "source", source, isNarrowFloat, "f8E4M3FN or f8E5M2")) ||
+      failed(checkElement(*this, "result", result, isStorageFloat, "f16, bf16 or f32")))
+    return failure();
+  if (source.getShape() != result.getShape())
+    return emitOpError("expected source and result of one shape, got ")
+           << source << " and " << result;
+  // scaled_c2: scale is (), (B, S) or, with a block of one row or more, (B, S, C) of f32
+  if (failed(checkF32(*this, "scale", scale)))
+    return failure();
+  if (getBlock() && *getBlock() < 1)
+    return emitOpError("expected a block of one row or more, got ") << *getBlock();
+  bool fits = getBlock() ? scale.getRank() == 3 : scale.getRank() == 0 || scale.getRank() == 2;
+  if (!fits)
+    return emitOpError("expected scale of ")
+           << (getBlock() ? "rank 3 (B, S, C)" : "rank 0 or 2 (B, S)") << ", got rank "
+           << scale.getRank();
+  return checkScales(*this, source, scale);
 }
 
 //===----------------------------------------------------------------------===//

@@ -57,6 +57,8 @@ Value attn::lookThroughSlices(Value value) {
 
 RaggedOp attn::findRagged(Value value) {
   value = lookThroughSlices(value);
+  if (auto scaled = value.getDefiningOp<ScaledOp>())
+    value = scaled.getSource();
   if (auto pack = value.getDefiningOp<PackHeadsOp>())
     value = pack.getSource();
   return value.getDefiningOp<RaggedOp>();

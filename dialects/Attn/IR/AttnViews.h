@@ -26,7 +26,7 @@ std::optional<ArgumentSize> findArgumentSize(mlir::Value size);
 
 /// The value of whose slices this is one, or itself.
 mlir::Value lookThroughSlices(mlir::Value value);
-/// The view of sequences that a value is a slice of, packed or not; or null.
+/// The view of sequences that a value is a slice of, packed, scaled or not; or null.
 RaggedOp findRagged(mlir::Value value);
 
 /// A size of the view (B, H, M, D) of pages or of sequences.

@@ -15,7 +15,7 @@ using namespace attn::tile;
 using Source = Digit::Source;
 
 //===----------------------------------------------------------------------===//
-// The seven tables
+// The eight tables
 //===----------------------------------------------------------------------===//
 
 void Layout::add(Source source, int64_t extent, int64_t rowStride, int64_t columnStride) {
@@ -54,6 +54,19 @@ Layout Layout::operandA(const Product &product, int64_t units, unsigned elementB
   layout.add(Source::Register, 2, 0, 4 * pack);
   layout.add(Source::Register, columns / (8 * pack), 0, 8 * pack);
   layout.add(Source::Lane, 4, 0, pack);
+  layout.addRowsOfUnits(product, units);
+  return layout;
+}
+
+Layout Layout::operandAInQuads(const Product &product, int64_t units, int64_t rows,
+                               int64_t columns) {
+  Layout layout(rows, columns);
+  layout.add(Source::Register, 2, 0, 1);
+  layout.add(Source::Register, 2, 0, 8);
+  layout.add(Source::Register, 2, 8, 0);
+  layout.add(Source::Register, 2, 0, 16);
+  layout.add(Source::Register, columns / 32, 0, 32);
+  layout.add(Source::Lane, 4, 0, 2);
   layout.addRowsOfUnits(product, units);
   return layout;
 }
@@ -170,4 +183,24 @@ bool attn::tile::isSameMap(const Layout &from, const Layout &to) {
   };
   return agree(from.getNumRegisters(), &Owner::reg) && agree(32, &Owner::lane) &&
          agree(from.getNumWarps(), &Owner::warp);
+}
+
+llvm::SmallVector<int64_t> attn::tile::findRegisters(const Layout &from, const Layout &to) {
+  if (from.getNumRows() != to.getNumRows() || from.getNumColumns() != to.getNumColumns() ||
+      from.getNumWarps() != to.getNumWarps() || from.getNumRegisters() != to.getNumRegisters())
+    return {};
+  for (int64_t lane : llvm::seq<int64_t>(0, kLanes))
+    if (from.getPosition({0, lane, 0}) != to.getPosition({0, lane, 0}))
+      return {};
+  for (int64_t warp : llvm::seq(from.getNumWarps()))
+    if (from.getPosition({warp, 0, 0}) != to.getPosition({warp, 0, 0}))
+      return {};
+  llvm::SmallVector<int64_t> registers;
+  for (int64_t reg : llvm::seq(to.getNumRegisters())) {
+    Owner owner = from.getOwner(to.getPosition({0, 0, reg}));
+    if (owner.warp != 0 || owner.lane != 0)
+      return {};
+    registers.push_back(owner.reg);
+  }
+  return registers;
 }

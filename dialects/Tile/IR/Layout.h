@@ -70,7 +70,10 @@
 //   Nothing in the compiler says that these two are the same. isSameMap compares the maps, position
 //   by position, finds them equal for every K that is a multiple of 16, and tile.convert_layout
 //   becomes nothing. For 8-bit elements the fragment holds four neighbours per register, the maps
-//   differ, and the conversion is refused instead of being wrong.
+//   differ, and the conversion is refused instead of being wrong. But a product sums over K in any
+//   order. In quads, a lane's positions along K are those that it has of an accumulator: each
+//   thread keeps its elements, in registers of another order (findRegisters), if the other operand
+//   lies in memory in that order too.
 //
 // Tiles that are larger than one instruction
 // ------------------------------------------
@@ -92,9 +95,9 @@
 // ----------------------
 // CuTe's layouts are digits like ours (shape : stride, any extent), with composition, complement
 // and division on top. That algebra exists because CUTLASS derives partitions of arbitrary tiles
-// for arbitrary instructions. An attention compiler meets seven layouts. They are written down
-// below as seven tables of digits, and the questions asked of them (who owns this, what do I own,
-// is this the same map) need evaluation and not algebra. An eighth layout is an eighth table.
+// for arbitrary instructions. An attention compiler meets eight layouts. They are written down
+// below as eight tables of digits, and the questions asked of them (who owns this, what do I own,
+// is this the same map) need evaluation and not algebra. A ninth layout is a ninth table.
 //
 // Limits
 // ------
@@ -143,6 +146,9 @@ public:
   /// The register fragment of a product's A operand, rows x K, with elements of 8 or 16 bits.
   static Layout operandA(const Product &product, int64_t units, unsigned elementBits, int64_t rows,
                          int64_t columns);
+  /// The same of elements of 8 bits, whose positions along K are in quads.
+  static Layout operandAInQuads(const Product &product, int64_t units, int64_t rows,
+                                int64_t columns);
   /// One value per row of an accumulator, the same in all lanes of a quad.
   static Layout row(const Product &product, int64_t units, int64_t rows);
   /// One value per row of an accumulator and lane of a quad: a rows x 4 tile.
@@ -183,6 +189,10 @@ private:
 /// Whether every (warp, lane, register) holds the same element under both: converting moves
 /// nothing.
 bool isSameMap(const Layout &from, const Layout &to);
+
+/// Where every thread holds the same elements under both: by register of `to`, the register of
+/// `from` that has its element. Empty where some thread does not.
+llvm::SmallVector<int64_t> findRegisters(const Layout &from, const Layout &to);
 
 } // namespace attn::tile
 

@@ -89,11 +89,11 @@ LogicalResult AccAttr::verify(EmitError emitError, int64_t, StringRef product) {
   return verifyProduct(product, emitError);
 }
 
-OperandAAttr AccAttr::getOperand() const {
-  return OperandAAttr::get(getContext(), getUnits(), getProduct());
+OperandAAttr AccAttr::getOperand(bool quads) const {
+  return OperandAAttr::get(getContext(), getUnits(), getProduct(), quads);
 }
 
-LogicalResult OperandAAttr::verify(EmitError emitError, int64_t, StringRef product) {
+LogicalResult OperandAAttr::verify(EmitError emitError, int64_t, StringRef product, bool) {
   return verifyProduct(product, emitError);
 }
 
@@ -109,11 +109,13 @@ LogicalResult OperandAAttr::verifyEncoding(ArrayRef<int64_t> shape, Type element
   if (failed(verifyRank(shape, 2, emitError)) ||
       failed(verifyRows(getUnit(), getUnits(), shape[0], emitError)))
     return failure();
-  // layout_c4: elements of `operand_a` have 8 or 16 bits
+  // layout_c4: elements of `operand_a` have 8 or 16 bits, and 8 in quads
   unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
   if (bits != 8 && bits != 16)
     return emitError() << "expected elements of 8 or 16 bits in #tile.operand_a, got "
                        << elementType;
+  if (getQuads() && bits != 8)
+    return emitError() << "expected elements of 8 bits in quads, got " << elementType;
   return verifyColumns(getUnit().sumBytes * 8 / bits, shape[1], emitError);
 }
 
@@ -181,6 +183,8 @@ Layout attn::tile::getLayout(RankedTensorType type) {
         return Layout::accumulator(layout.getUnit(), layout.getUnits(), rows, columns);
       })
       .Case<OperandAAttr>([&](OperandAAttr layout) {
+        if (layout.getQuads())
+          return Layout::operandAInQuads(layout.getUnit(), layout.getUnits(), rows, columns);
         return Layout::operandA(layout.getUnit(), layout.getUnits(), type.getElementTypeBitWidth(),
                                 rows, columns);
       })
@@ -208,7 +212,8 @@ bool attn::tile::isConvertible(RankedTensorType from, RankedTensorType to) {
   // Lanes exchange registers with two elements.
   return (chunked && from.getElementTypeBitWidth() == 16 &&
           chunked.getOf() == from.getEncoding()) ||
-         isSameMap(getLayout(from), getLayout(to));
+         isSameMap(getLayout(from), getLayout(to)) ||
+         !findRegisters(getLayout(from), getLayout(to)).empty();
 }
 
 //===----------------------------------------------------------------------===//

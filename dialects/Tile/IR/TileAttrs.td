@@ -46,13 +46,17 @@ def Tile_AccAttr : Tile_Layout<"Acc", "acc"> {
     /// Its description; there is one, as the verifier sees to.
     const ::attn::Product &getUnit() const { return *::attn::findProduct(getProduct()); }
     /// The layout of the left operand of these products.
-    OperandAAttr getOperand() const;
+    OperandAAttr getOperand(bool quads = false) const;
   }];
 }
 
 def Tile_OperandAAttr : Tile_Layout<"OperandA", "operand_a"> {
   let summary = "the register fragment of a product's A operand with 8- or 16-bit elements";
-  let parameters = (ins "int64_t":$units, Tile_Product:$product);
+  let description = [{
+    With `quads`, positions along K have the order of shared tiles with `quads`: then lanes have what they have of an
+    accumulator, in other registers.
+  }];
+  let parameters = (ins "int64_t":$units, Tile_Product:$product, DefaultValuedParameter<"bool", "false">:$quads);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

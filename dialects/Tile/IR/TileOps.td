@@ -209,6 +209,27 @@ def Tile_CopyOp : Tile_Op<"copy"> {
   let hasVerifier = 1;
 }
 
+def Tile_TransposeOp : Tile_Op<"transpose"> {
+  let summary = "a shared tile of 8-bit elements with rows as columns, in the order of quads";
+  let description = [{
+    `dest[n, m] = source[m, n]`. Products read operands of 8 bits with the summed dimension along the rows, and values
+    lie the other way. The threads of one warpgroup read pairs of elements as if they were one of 16 bits, which the
+    hardware transposes, and take the pairs apart.
+
+    ```mlir
+    tile.transpose %v to %t
+        : !tile.shared<128x64xf8E4M3FN, swizzle = 64>, !tile.shared<64x128xf8E4M3FN, swizzle = 128, quads>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Tile_SharedType, "one stage, M x N", [MemRead]>:$source,
+    Arg<Tile_SharedType, "one stage, N x M in quads", [MemWrite]>:$dest);
+  let assemblyFormat = [{
+    $source `to` $dest attr-dict `:` qualified(type($source)) `,` qualified(type($dest))
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Computing
 //===----------------------------------------------------------------------===//

@@ -12,29 +12,36 @@ using namespace attn::tile;
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-SharedType SharedType::getStageType() const {
-  return get(getContext(), getShape(), getElementType(), getSwizzle(), /*stages=*/1);
+SharedType SharedType::withStages(int64_t count) const {
+  return get(getContext(), getShape(), getElementType(), getSwizzle(), count, getQuads());
 }
 
-/// !tile.shared<128x64xbf16, swizzle = 128, stages = 2>, !tile.shared<64xf32, stages = 2>
+/// !tile.shared<128x64xbf16, swizzle = 128, stages = 2>, !tile.shared<64xf32, stages = 2>,
+/// !tile.shared<64x128xf8E4M3FN, swizzle = 128, quads, stages = 2>
 Type SharedType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> shape;
   Type elementType;
   int64_t swizzle = 0, stages = 1;
+  bool quads = false;
   if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
       parser.parseType(elementType))
     return {};
   if (shape.size() != 1 && (parser.parseComma() || parser.parseKeyword("swizzle") ||
                             parser.parseEqual() || parser.parseInteger(swizzle)))
     return {};
-  if (succeeded(parser.parseOptionalComma()))
-    if (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages))
-      return {};
+  bool isMore = succeeded(parser.parseOptionalComma());
+  if (isMore && succeeded(parser.parseOptionalKeyword("quads"))) {
+    quads = true;
+    isMore = succeeded(parser.parseOptionalComma());
+  }
+  if (isMore &&
+      (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages)))
+    return {};
   if (parser.parseGreater())
     return {};
   return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                    ArrayRef<int64_t>(shape), elementType, swizzle, stages);
+                    ArrayRef<int64_t>(shape), elementType, swizzle, stages, quads);
 }
 
 void SharedType::print(AsmPrinter &printer) const {
@@ -44,6 +51,8 @@ void SharedType::print(AsmPrinter &printer) const {
   printer << getElementType();
   if (!isRow())
     printer << ", swizzle = " << getSwizzle();
+  if (getQuads())
+    printer << ", quads";
   if (getStages() != 1)
     printer << ", stages = " << getStages();
   printer << ">";
@@ -62,7 +71,7 @@ static LogicalResult verifyStages(EmitError emitError, int64_t stages) {
 static constexpr int64_t kMaxExtent = int64_t(1) << 24;
 
 LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, Type elementType,
-                                 int64_t swizzle, int64_t stages) {
+                                 int64_t swizzle, int64_t stages, bool quads) {
   // shared_c1: a shared tile is a row, or a matrix whose rows are a multiple of 8, the swizzle's
   // period
   bool isRow = shape.size() == 1;
@@ -86,6 +95,10 @@ LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, T
       return error << "0, got " << swizzle;
     return error << widest << ", " << middle << " or " << narrowest << ", got " << swizzle;
   }
+  // shared_c6: quads are of matrices of 8-bit elements, with columns in multiples of 16
+  if (quads && (isRow || bits != 8 || shape[1] % 16 != 0))
+    return emitError() << "expected quads of 8-bit elements in multiples of 16 columns, got "
+                       << shape << " of " << elementType;
   // shared_c4: a ring has 1 to 64 stages, which are multiples of 1024 bytes, or of 128 if they are
   // rows
   if (failed(verifyStages(emitError, stages)))

@@ -25,13 +25,23 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     `!tile.shared<NxT>` is a row: N elements one after the other, without a swizzle. Numbers for
     columns lie in rows, which threads read and products do not.
 
+    `quads` is an order of the columns of 8-bit elements. Of sixteen, position 4 t + i has column 2 t, 2 t + 1,
+    2 t + 8 or 2 t + 9. Lane t of a quad has these of an accumulator. A product may sum over its columns in any
+    order, if both operands have the same one.
+
     `stages = K` makes a ring of K such tiles, one after the other; `tile.stage` picks one.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,
     "::mlir::Type":$elementType,
     "int64_t":$swizzle,
-    "int64_t":$stages);
+    "int64_t":$stages,
+    "bool":$quads);
+  let builders = [
+    TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType, "int64_t":$swizzle,
+                     "int64_t":$stages), [{
+      return $_get($_ctxt, shape, elementType, swizzle, stages, /*quads=*/false);
+    }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -53,8 +63,9 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     /// Bytes of one stage, padding included.
     int64_t getStageBytes() const { return getNumSlabs() * getSlabBytes(); }
     int64_t getSizeInBytes() const { return getStages() * getStageBytes(); }
-    /// The type of one stage.
-    SharedType getStageType() const;
+    /// The type of one stage, and of so many.
+    SharedType getStageType() const { return withStages(1); }
+    SharedType withStages(int64_t count) const;
   }];
 }
 

@@ -174,6 +174,30 @@ LogicalResult CopyOp::verify() {
   return verifyBox(*this, getSource(), getOffsets().size(), getDest().getType());
 }
 
+LogicalResult TransposeOp::verify() {
+  auto source = cast<SharedType>(getSource().getType()),
+       dest = cast<SharedType>(getDest().getType());
+  // transpose_c1: one stage of M x N 8-bit elements, M in multiples of 32 and N of 16, and one of
+  // N x M in quads
+  if (source.isRow() || dest.isRow() || source.getElementBytes() != 1 ||
+      source.getElementType() != dest.getElementType() || source.getStages() != 1 ||
+      dest.getStages() != 1 || source.getQuads() || !dest.getQuads() ||
+      source.getNumRows() != dest.getNumColumns() || source.getNumColumns() != dest.getNumRows() ||
+      source.getNumRows() % 32 != 0 || source.getNumColumns() % 16 != 0)
+    return emitOpError(
+               "expected a stage of 8-bit elements with rows in multiples of 32 and columns "
+               "of 16, and one with rows as columns in quads, got ")
+           << source << " and " << dest;
+  // transpose_c2: one warpgroup transposes, of which no thread is elected
+  RoleAttr named = getKernelRole(*this);
+  RoleInfo role = getRole(*this);
+  if (named
+          ? !named.getElected() && named.getWarpgroups() == 1
+          : !(*this)->getParentOfType<SpecializeOp>() || (!role.isElected && role.warpgroups == 1))
+    return success();
+  return emitOpError("expected a role of one warpgroup that is not elected");
+}
+
 LogicalResult AnyRowOp::verify() {
   // any_row_c1: rows of i1, of products that warps issue
   auto type = cast<RankedTensorType>(getSource().getType());
@@ -327,15 +351,19 @@ template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorT
       result.getDimSize(1) != kn[1])
     return op.emitOpError("expected M x K times K x N to give M x N, got ")
            << mk[0] << "x" << mk[1] << " times " << kn[0] << "x" << kn[1] << " and " << result;
-  // mma_c3: operands have one float type of 8 or 16 bits, or are tiles of f32 without layouts; the
-  // result is f32
+  // mma_c3: operands have one float type of 16 bits, float types of 8, or are tiles of f32 without
+  // layouts; the result is f32
   Type element = getOperandElement(lhs);
   bool isWide = element.isF32() && isa<RankedTensorType>(lhs) && isa<RankedTensorType>(rhs) &&
                 !result.getEncoding();
-  if (element != getOperandElement(rhs) || !isa<FloatType>(element) ||
-      !(isWide || llvm::is_contained({8u, 16u}, element.getIntOrFloatBitWidth())))
-    return op.emitOpError("expected one float type of 8 or 16 bits (or f32 without layouts) for "
-                          "both operands, got ")
+  auto isNarrow = [](Type type) {
+    return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8;
+  };
+  bool areNarrow = isNarrow(element) && isNarrow(getOperandElement(rhs));
+  if (!areNarrow && (element != getOperandElement(rhs) || !isa<FloatType>(element) ||
+                     !(isWide || element.getIntOrFloatBitWidth() == 16)))
+    return op.emitOpError("expected one float type of 16 bits, or float types of 8 (or f32 without "
+                          "layouts), for both operands, got ")
            << element << " and " << getOperandElement(rhs);
   if (!result.getElementType().isF32())
     return op.emitOpError("expected an f32 result, got ") << result;
@@ -343,6 +371,13 @@ template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorT
   if (op.getAcc() && getTileType(op.getAcc().getType()) != result)
     return op.emitOpError("expected an accumulator of type ")
            << result << ", got " << op.getAcc().getType();
+  // mma_c7: what both operands sum over has one order: quads in both, or in none
+  auto sharedRhs = dyn_cast<SharedType>(rhs);
+  bool hasQuads = sharedRhs && sharedRhs.getQuads();
+  if (auto sharedLhs = dyn_cast<SharedType>(lhs);
+      (sharedLhs && sharedLhs.getQuads() != hasQuads) || (hasQuads && !op.getTransposeRhs()))
+    return op.emitOpError("expected both operands to sum over columns in one order, got ")
+           << lhs << " and " << rhs;
   // mma_c5: with layouts, the result is in `acc` and a register lhs in its `operand_a`, not
   // transposed
   if (result.getEncoding()) {
@@ -351,9 +386,9 @@ template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorT
       return op.emitOpError("expected layout #tile.acc of the result, got ")
              << result.getEncoding();
     if (auto tile = dyn_cast<RankedTensorType>(lhs);
-        tile && (tile.getEncoding() != acc.getOperand() || op.getTransposeLhs()))
+        tile && (tile.getEncoding() != acc.getOperand(hasQuads) || op.getTransposeLhs()))
       return op.emitOpError("expected lhs in layout ")
-             << acc.getOperand() << ", not transposed, got " << tile;
+             << acc.getOperand(hasQuads) << ", not transposed, got " << tile;
   }
   return op.getKept() ? verifyKept(op, cast<RankedTensorType>(op.getKept().getType()), result)
                       : success();

@@ -78,6 +78,7 @@ private:
   void visit(PagedOp op);
   void visit(RaggedOp op);
   void visit(PlaceOp op);
+  void visit(ScaledOp op);
   void joinOffsets(unsigned batches, mlir::Value offsets);
   void visit(mlir::tensor::ExtractOp op);
   void visitSlice(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole, mlir::Value part,
@@ -351,8 +352,9 @@ void Finder::visitReads(ScoredOpInterface op, mlir::Region &region) {
 static bool isValue(mlir::Operation *view) {
   return llvm::none_of(view->getUsers(), [&](mlir::Operation *user) {
     auto scored = dyn_cast<ScoredOpInterface>(user);
-    return scored &&
-           (scored.getKey() == view->getResult(0) || scored.getQuery() == view->getResult(0));
+    return (isa<ScaledOp>(user) && !isValue(user)) ||
+           (scored &&
+            (scored.getKey() == view->getResult(0) || scored.getQuery() == view->getResult(0)));
   });
 }
 
@@ -496,6 +498,26 @@ void Finder::visit(mlir::linalg::LinalgOp op) {
     join(init, result);
 }
 
+/// A scale for each head that is read, or for fewer, and for each block of rows.
+void Finder::visit(ScaledOp op) {
+  Groups source = getGroups(op.getSource()), scale = getGroups(op.getScale());
+  join(op.getSource(), op.getResult());
+  auto type = cast<mlir::RankedTensorType>(op.getScale().getType());
+  if (scale.empty())
+    return;
+  if (type.getDimSize(0) != 1)
+    join(source[0], scale[0]);
+  require(RuleKind::Multiple, makeExtent(source[1]), makeExtent(scale[1]));
+  SmallVector<Letter, 3> letters = {Letter::B, Letter::Hkv};
+  if (op.getBlock()) {
+    Extent blocks = makeExtent(source[2]);
+    blocks.append({{TermKind::Constant, int64_t(*op.getBlock())}, {TermKind::CeilDiv, 0}});
+    require(RuleKind::Equal, makeExtent(scale[2]), std::move(blocks));
+    letters.push_back(Letter::None);
+  }
+  setLetters(findArgument(op.getScale()), letters);
+}
+
 void Finder::visit(mlir::tensor::ExtractOp op) {
   mlir::OpFoldResult one = mlir::OpBuilder(op).getIndexAttr(1);
   for (auto [group, index] : zip(Groups(getGroups(op.getTensor())), op.getIndices()))
@@ -528,7 +550,7 @@ void Finder::visit(mlir::func::ReturnOp op) {
 void Finder::visit(mlir::Operation *op) {
   auto isTensor = [](mlir::Type type) { return isa<mlir::TensorType>(type); };
   TypeSwitch<mlir::Operation *>(op)
-      .Case<AttentionOp, AttentionGradOp, MergeOp, PagedOp, RaggedOp, PlaceOp,
+      .Case<AttentionOp, AttentionGradOp, MergeOp, PagedOp, RaggedOp, PlaceOp, ScaledOp,
             mlir::tensor::ExtractOp, mlir::linalg::LinalgOp, mlir::func::ReturnOp>(
           [&](auto op) { visit(op); })
       .Case<mlir::tensor::CastOp, AssumeOp>(
@@ -563,6 +585,8 @@ void Finder::visit(mlir::Operation *op) {
 //===----------------------------------------------------------------------------------------===//
 
 ExtentDims *Finder::findArgument(mlir::Value value) {
+  if (auto scaled = value.getDefiningOp<ScaledOp>())
+    value = scaled.getSource();
   std::optional<unsigned> number = findArgumentNumber(function, value);
   return number ? &extents.values[*number] : nullptr;
 }

@@ -69,6 +69,12 @@ SmallVector<Value> ScoreReference::positions(Reference &r) {
   return at;
 }
 
+/// The view of sequences that a whole tensor is, scaled or not. Rows of a slice of one all count.
+static RaggedOp getSequences(Value tensor) {
+  auto scaled = tensor.getDefiningOp<ScaledOp>();
+  return (scaled ? scaled.getSource() : tensor).getDefiningOp<RaggedOp>();
+}
+
 Value ScoreReference::score(Reference &r, Value product) {
   SmallVector<Value> at = positions(r);
   Value score = arith::MulFOp::create(r, product, scale);
@@ -81,7 +87,7 @@ Value ScoreReference::score(Reference &r, Value product) {
     keep = inlineWidened(r, op.getMask(), at, r.real);
   // s20: a row that its sequence does not have takes no part.
   for (auto [tensor, dim] : {std::pair<Value, unsigned>{op.getQuery(), 2}, {op.getKey(), 3}})
-    if (auto view = tensor.getDefiningOp<RaggedOp>()) {
+    if (RaggedOp view = getSequences(tensor)) {
       Value rows = emitSequence(r, r.getLoc(), view, r.index(0)).rows;
       Value exists = arith::CmpIOp::create(r, arith::CmpIPredicate::slt, r.index(dim), rows);
       keep = keep ? arith::AndIOp::create(r, keep, exists).getResult() : exists;
@@ -352,7 +358,7 @@ struct ConvertAttnToLinalgPass
       return failure();
     // Views after the ops that read them, which ask views for the rows that there are.
     getOperation()->walk([&](Operation *op) {
-      if (!isa<PagedOp, RaggedOp, PlaceOp>(op))
+      if (!isa<PagedOp, RaggedOp, PlaceOp, ScaledOp>(op))
         return;
       rewriter.setInsertionPoint(op);
       Reference reference(op->getLoc(), rewriter, rewriter.getF64Type());

@@ -73,7 +73,7 @@ struct ScoreReference {
   llvm::SmallVector<mlir::OpFoldResult> bhmn, bhm;
 };
 
-/// The result of attn.paged, attn.ragged or attn.place, in the elements of its operands.
+/// The result of attn.paged, attn.ragged, attn.place or attn.scaled, in its elements.
 mlir::Value defineView(Reference &b, mlir::Operation *op);
 
 /// The results of the gradients' ops, in the arithmetic type.

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace attn {
 #define GEN_PASS_DEF_RETURNF64PASS
@@ -69,6 +70,32 @@ static void widen(Value value) {
       widenPlace(place);
 }
 
+/// Leaves out that scaled elements are rounded, as implementations do (s26): they are f32 where
+/// all that read them take that, and have results of f64.
+static void leaveRoundingOut(ScaledOp op) {
+  llvm::SetVector<Operation *> views;
+  views.insert(op);
+  // All operands of an attention have one type, so that a view has that of others.
+  for (unsigned i = 0; i < views.size(); ++i)
+    for (Operation *user : views[i]->getUsers()) {
+      if (isa<tensor::DimOp>(user))
+        continue;
+      auto attention = dyn_cast<AttentionOp>(user);
+      if (!attention || !attention.getOutput().getType().getElementType().isF64())
+        return;
+      for (Value operand : {attention.getQuery(), attention.getKey(), attention.getValue()}) {
+        auto view = operand.getDefiningOp<ScaledOp>();
+        if (!view)
+          return;
+        views.insert(view);
+      }
+    }
+  for (Operation *view : views) {
+    auto type = cast<RankedTensorType>(view->getResult(0).getType());
+    view->getResult(0).setType(type.clone(Float32Type::get(op.getContext())));
+  }
+}
+
 namespace {
 struct ReturnF64Pass
     : RoomPass<attn::impl::ReturnF64PassBase<ReturnF64Pass>, Room::Problem, Room::Problem> {
@@ -82,6 +109,7 @@ struct ReturnF64Pass
         if (llvm::all_of(result.getUses(), takesF64))
           widen(result);
     });
+    getOperation()->walk(leaveRoundingOut);
     getOperation()->walk([&](func::ReturnOp ret) {
       auto func = ret->getParentOfType<func::FuncOp>();
       if (func)

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// Views as whole tensors, in the elements of the tensors that they show. Undefined elements (s19)
+// Views as whole tensors, in their own elements. Undefined elements (s19)
 // are NaN, so that each leak shows.
 //
 //===----------------------------------------------------------------------------------------===//
@@ -117,10 +117,41 @@ static Value definePlace(Reference &b, PlaceOp op) {
   return loop.getResult(0);
 }
 
+/// s26.
+static Value defineScaled(Reference &b, ScaledOp op) {
+  constexpr int64_t B = 0, H = 1, R = 2;
+  Location loc = b.getLoc();
+  SmallVector<int64_t> all = {0, 1, 2, 3};
+  auto scales = cast<RankedTensorType>(op.getScale().getType());
+  Value group;
+  if (scales.getRank() > 0)
+    group = arith::DivUIOp::create(b, tensor::DimOp::create(b, op.getSource(), 1).getResult(),
+                                   tensor::DimOp::create(b, op.getScale(), 1).getResult());
+  Type element = op.getType().getElementType();
+  Value empty = tensor::EmptyOp::create(b, tensor::getMixedSizes(b, loc, op.getSource()), element);
+  return b.loop(op.getSource(), empty, {all, all}, SmallVector<It>(4, It::parallel),
+                [&](Reference &r, ValueRange args) -> Value {
+                  SmallVector<Value> at;
+                  if (group)
+                    at = {scales.getDimSize(0) == 1
+                              ? arith::ConstantIndexOp::create(r, 0).getResult()
+                              : r.index(B),
+                          arith::DivUIOp::create(r, r.index(H), group)};
+                  if (op.getBlock())
+                    at.push_back(arith::DivUIOp::create(
+                        r, r.index(R), arith::ConstantIndexOp::create(r, *op.getBlock())));
+                  Value scale = r.toReal(tensor::ExtractOp::create(r, op.getScale(), at));
+                  Value number = arith::MulFOp::create(r, r.toReal(args[0]), scale);
+                  return arith::TruncFOp::create(r, element, number);
+                });
+}
+
 Value attn::defineView(Reference &b, Operation *op) {
   if (auto paged = dyn_cast<PagedOp>(op))
     return definePaged(b, paged);
   if (auto ragged = dyn_cast<RaggedOp>(op))
     return defineRagged(b, ragged);
+  if (auto scaled = dyn_cast<ScaledOp>(op))
+    return defineScaled(b, scaled);
   return definePlace(b, cast<PlaceOp>(op));
 }

@@ -7,6 +7,7 @@
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
+#include "lib/Conversion/AttnToTile/Regions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -36,6 +37,20 @@ Value attn::emitLow(TileBuilder &b, Value lse, Value max, Value sumLog2) {
   Value isFinite =
       arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, low), infinity);
   return arith::SelectOp::create(b, isFinite, low, b.constant(0, rows));
+}
+
+/// Of elements of 8 bits, the factor that all weights of the block's head have, null for none:
+/// those of other steps are the same.
+static FailureOr<Value> inlineWeightFactor(BlockConverter &block) {
+  OnlineAttentionOp step;
+  block.grid.walk([&](OnlineAttentionOp op) { step = op; });
+  if (!step || step.getScore().empty() ||
+      getElementTypeOrSelf(step.getQuery()).getIntOrFloatBitWidth() > 8)
+    return Value();
+  Value factor = getFactor(step.getScore());
+  if (!factor || !isOfHead(step.getScore(), factor))
+    return Value();
+  return inlineHeadFactors(block, step, factor);
 }
 
 LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
@@ -96,6 +111,11 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
   Value empty = b.isEqual(sum, 0.0);
   Value divisor = arith::SelectOp::create(b, empty, b.constant(1.0, row.getShape()), sum);
   Value inverse = arith::DivFOp::create(b, b.constant(1.0, row.getShape()), divisor);
+  FailureOr<Value> factor = inlineWeightFactor(block);
+  if (failed(factor))
+    return failure();
+  if (*factor)
+    inverse = arith::MulFOp::create(b, inverse, b.splat(*factor, row.getShape()));
   Value o = arith::MulFOp::create(b, acc, b.rowsToTile(inverse, dv));
   block.mapping.map(op->getResult(0), b.narrow(o, element));
   if (op.getLse()) {

@@ -68,6 +68,13 @@ static int64_t getTileKeys(BlockConverter &block, OnlineAttentionOp op) {
   return schedule ? schedule->blockN : block.rows;
 }
 
+/// Of 8 bits, as products of a machine may read them.
+static bool isNarrow(Type element) { return isa<Float8E4M3FNType, Float8E5M2Type>(element); }
+
+/// Weights of 8 bits are at most 2^8, of the 448 that they may be: the least of them are as many
+/// times more exact.
+static constexpr int64_t kNarrowBits = 8;
+
 namespace {
 struct RowWeights {
   Value weights, factor;
@@ -82,8 +89,13 @@ struct RowMaxima {
 
 /// Of the old maxima and those of a tile. With a slack the old one stays until it is 2^slack times
 /// too small: weights are at most that then, and all of a row are relative to the same.
+/// All maxima are `lead` less than they are, in base 2, and weights so much larger.
 static RowMaxima emitRowMaxima(TileBuilder &b, std::optional<double> foldedScale, int64_t slack,
-                               Value old, Value ofTile) {
+                               int64_t lead, Value old, Value ofTile) {
+  if (lead > 0)
+    ofTile = arith::SubFOp::create(b, ofTile,
+                                   b.constant(double(lead) / foldedScale.value_or(1.0),
+                                              cast<RankedTensorType>(ofTile.getType()).getShape()));
   if (slack < 0)
     return {arith::MaximumFOp::create(b, old, ofTile), Value()};
   ArrayRef<int64_t> rows = cast<RankedTensorType>(old.getType()).getShape();
@@ -135,8 +147,10 @@ static LogicalResult checkStep(OnlineAttentionOp op, int64_t rows, int64_t keys,
                                ArrayRef<Value> state) {
   ShapedType q = op.getQuery().getType(), k = op.getKey().getType(), v = op.getValue().getType();
   Type element = q.getElementType();
-  if (!element.isF16() && !element.isBF16() && !element.isF32())
-    return op.emitOpError("expected f16, bf16 or f32 elements on this target, got ") << element;
+  if (!element.isF16() && !element.isBF16() && !element.isF32() && !isNarrow(element))
+    return op.emitOpError(
+               "expected f8E4M3FN, f8E5M2, f16, bf16 or f32 elements on this target, got ")
+           << element;
   if (k.getElementType() != element || v.getElementType() != element)
     return op.emitOpError("expected query, key and value of one element type, got ")
            << element << ", " << k.getElementType() << " and " << v.getElementType();
@@ -219,6 +233,12 @@ LogicalResult StepRecipe::readOperands() {
   }
   if (!scale || llvm::is_contained(at, Value()))
     return failure();
+  Type element = op.getQuery().getType().getElementType();
+  for (const ArgumentSlice *slice : {&query, &keys, &values})
+    if (isNarrow(element) && getLie(*slice) != Lie::InOrder)
+      return op.emitOpError(
+                 "expected elements of 16 bits in pages and sequences on this target, got ")
+             << element;
   return checkStep(op, blockM, blockN, state);
 }
 
@@ -257,13 +277,26 @@ LogicalResult StepRecipe::emitScores() {
   Value q = b.load(query, {blockM, d}), k = b.load(keys, {blockN, d});
   t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transposeLhs=*/false,
                           /*transposeRhs=*/true);
-  if (!foldedScale)
-    t = arith::MulFOp::create(b, t, b.splat(scale, scores.getShape()));
-  if (op.getScore().empty())
+  if (op.getScore().empty()) {
+    if (!foldedScale)
+      t = arith::MulFOp::create(b, t, b.splat(scale, scores.getShape()));
     return success();
-  products = t;
+  }
+  // Of elements with scales; other functions stay as they are written.
+  ScoreFactors leading;
+  if (isNarrow(op.getQuery().getType().getElementType()))
+    leading = findLeadingFactors(op.getScore());
+  FailureOr<Value> byHead = inlineHeadFactors(block, op, leading.factors);
+  if (failed(byHead))
+    return failure();
+  if (*byHead)
+    scale = arith::MulFOp::create(b, scale, *byHead);
+  t = products = arith::MulFOp::create(b, t, b.splat(scale, scores.getShape()));
+  if (leading.isAll)
+    return success();
   emitPositions();
-  t = inlineRegion(block, op.getScore(), {t, at[0], at[1], safeRows, safeColumns}, scores);
+  t = inlineRegion(block, op.getScore(), {t, at[0], at[1], safeRows, safeColumns}, scores,
+                   /*isFalse=*/Value(), /*yielded=*/0, leading.product);
   return success(bool(t));
 }
 
@@ -340,8 +373,18 @@ LogicalResult StepRecipe::emitMaskWhereNeeded() {
 /// After the exponentials, where nothing but their results lives: factors would take as many
 /// registers as they do.
 Value StepRecipe::emitFactors(Value p) {
-  if (!getFactor(op.getScore()))
+  Value factor = getFactor(op.getScore());
+  if (!factor)
     return p;
+  if (isNarrow(op.getQuery().getType().getElementType())) {
+    // It joins the division. Others have no bound, which weights of 8 bits need.
+    if (isOfHead(op.getScore(), factor))
+      return p;
+    op.emitOpError(
+        "expected a factor of weights that is one for a head where elements have 8 bits, "
+        "got another");
+    return {};
+  }
   SmallVector<Value> arguments = {products, at[0], at[1], safeRows, safeColumns};
   Value factors = inlineRegion(block, op.getScore(), arguments, scores, /*isFalse=*/Value(),
                                /*yielded=*/1);
@@ -364,6 +407,9 @@ static Value emitIsOblong(BlockConverter &block, const ArgumentSlice &query,
 }
 
 Value StepRecipe::clearUnread(Value v, Value weights) {
+  // s27.
+  if (isNarrow(op.getQuery().getType().getElementType()))
+    return v;
   bool isBounded = unread == Unread::None || unread == Unread::BeforeFirstKey;
   if (isBounded && !isOpen && (unread == Unread::None || !isShifted))
     return v;
@@ -388,7 +434,9 @@ static bool isZero(Value sum) {
 LogicalResult StepRecipe::emitSums() {
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   Value ofTile = tile::ReduceOp::create(b, row, tile::Combiner::Max, t, /*init=*/Value());
-  auto [max, raised] = emitRowMaxima(b, foldedScale, slack, state[1], ofTile);
+  Type element = op.getQuery().getType().getElementType();
+  int64_t lead = isNarrow(element) ? kNarrowBits - std::max<int64_t>(slack, 0) : 0;
+  auto [max, raised] = emitRowMaxima(b, foldedScale, slack, lead, state[1], ofTile);
   auto [p, factor] = emitRowWeights(b, foldedScale, t, state[1], max);
   // Rows past the sequence are queries of the next one, which may be NaN and read no value here.
   if (areKeys)
@@ -400,12 +448,13 @@ LogicalResult StepRecipe::emitSums() {
   Value decay = sums.getRank() == 2 ? b.rowsToTile(factor, sums.getDimSize(1)) : factor;
   Value before = isZero(state[2]) ? state[2] : arith::MulFOp::create(b, state[2], decay);
   Value sum = tile::ReduceOp::create(b, sums, tile::Combiner::Add, p, before);
-  Type element = op.getQuery().getType().getElementType();
   int64_t dv = op.getValue().getType().getDimSize(1);
   Value factors = emitFactors(p);
   if (!factors)
     return failure();
-  Value weights = b.narrow(factors, element);
+  // Of both formats, e4m3 has more bits for numbers whose size is known.
+  Value weights =
+      b.narrow(factors, isNarrow(element) ? Type(b.getType<Float8E4M3FNType>()) : element);
   Value acc = state[0];
   if (!isZero(acc)) {
     acc = arith::MulFOp::create(b, acc, b.rowsToTile(factor, dv));

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace attn;
@@ -99,16 +100,19 @@ static LogicalResult inlineOp(BlockConverter &block, Operation &op, SmallVector<
 }
 
 Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange arguments,
-                         RankedTensorType shape, Value isFalse, unsigned yielded) {
+                         RankedTensorType shape, Value isFalse, unsigned yielded, Value first) {
   TileBuilder &b = block.builder;
   IRMapping local;
   local.map(region.getArguments(), arguments);
+  if (first)
+    local.map(first, arguments.front());
   Operation *yield = region.front().getTerminator();
   bool isOneOfTwo = yield->getNumOperands() > 1;
   DenseSet<Operation *> origins =
       isOneOfTwo ? findOrigins(region, yielded) : DenseSet<Operation *>();
   for (Operation &op : region.front().without_terminator()) {
-    if (isOneOfTwo && !origins.contains(&op))
+    if ((isOneOfTwo && !origins.contains(&op)) ||
+        (op.getNumResults() == 1 && local.contains(op.getResult(0))))
       continue;
     if (failed(checkScalars(op)))
       return {};
@@ -127,6 +131,89 @@ Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange argum
   if (!result)
     result = block.lookup(yield, yield->getOperand(yielded));
   return result ? toTile(b, result, shape) : Value();
+}
+
+/// The ops of the region that make the value, in order; nothing where it depends on more than batch
+/// and head.
+static std::optional<SmallVector<Operation *>> findOpsOfHead(Region &region, Value value) {
+  constexpr unsigned kBatch = 1, kHead = 2;
+  llvm::SetVector<Operation *> ops;
+  SmallVector<Value> left = {value};
+  while (!left.empty()) {
+    Value next = left.pop_back_val();
+    if (auto argument = dyn_cast<BlockArgument>(next);
+        argument && argument.getOwner()->getParent() == &region) {
+      if (argument.getArgNumber() != kBatch && argument.getArgNumber() != kHead)
+        return std::nullopt;
+      continue;
+    }
+    Operation *op = next.getDefiningOp();
+    if (!op || op->getParentRegion() != &region || !ops.insert(op))
+      continue;
+    llvm::append_range(left, op->getOperands());
+  }
+  SmallVector<Operation *> ordered = ops.takeVector();
+  llvm::sort(ordered, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  return ordered;
+}
+
+bool attn::isOfHead(Region &region, Value value) {
+  return findOpsOfHead(region, value).has_value();
+}
+
+ScoreFactors attn::findLeadingFactors(Region &score) {
+  ScoreFactors leading;
+  leading.product = score.front().getArgument(0);
+  auto yield = cast<YieldOp>(score.front().getTerminator());
+  while (leading.product.hasOneUse()) {
+    auto multiply = dyn_cast<arith::MulFOp>(*leading.product.user_begin());
+    Value factor = !multiply                              ? Value()
+                   : multiply.getLhs() == leading.product ? multiply.getRhs()
+                                                          : multiply.getLhs();
+    if (!factor || factor == leading.product || !isOfHead(score, factor))
+      break;
+    leading.factors.push_back(factor);
+    leading.product = multiply;
+  }
+  leading.isAll = leading.product == yield.getResult() && !leading.factors.empty();
+  return leading;
+}
+
+FailureOr<Value> attn::inlineHeadFactors(BlockConverter &block, OnlineAttentionOp op,
+                                         ArrayRef<Value> factors) {
+  if (factors.empty())
+    return Value();
+  TileBuilder &b = block.builder;
+  Region &region = op.getScore();
+  IRMapping local;
+  for (auto [argument, position] :
+       llvm::zip(region.getArguments().slice(1, 2), op.getMixedOrigin())) {
+    Value value = block.lookup(op, position);
+    if (!value)
+      return failure();
+    local.map(argument, value);
+  }
+  OpBuilder::InsertionGuard guard(b);
+  block.moveBeforeLoops();
+  Value product;
+  for (Value factor : factors) {
+    std::optional<SmallVector<Operation *>> ops = findOpsOfHead(region, factor);
+    for (Operation *inner : *ops) {
+      if (local.contains(inner->getResult(0)))
+        continue;
+      FailureOr<SmallVector<Value>> operands = findOperands(block, *inner, local);
+      if (failed(checkScalars(*inner)) || failed(operands) ||
+          failed(inlineOp(block, *inner, *operands, local, RankedTensorType())))
+        return failure();
+    }
+    Value value = local.lookupOrNull(factor);
+    if (!value)
+      value = block.lookup(op, factor);
+    if (!value)
+      return failure();
+    product = product ? b.createOrFold<arith::MulFOp>(product, value) : value;
+  }
+  return product;
 }
 
 LogicalResult attn::inlineContributions(BlockConverter &block, Region &grad, ValueRange arguments,

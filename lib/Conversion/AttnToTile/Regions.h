@@ -16,10 +16,29 @@ namespace attn {
 /// Inlines a region on tiles of coordinates; returns the yielded tile, or null with a diagnostic.
 /// Arguments are tiles or scalars; an op with a tile among its operands works on tiles, others stay
 /// scalar. `isFalse`, from outside of the region, is known to be. Of a region that yields two
-/// values it is number `yielded`, and only the ops that it needs are inlined.
+/// values it is number `yielded`, and only the ops that it needs are inlined. The first argument
+/// stands for `first` instead, where that is a value of the region.
 mlir::Value inlineRegion(BlockConverter &block, mlir::Region &region, mlir::ValueRange arguments,
                          mlir::RankedTensorType shape, mlir::Value isFalse = {},
-                         unsigned yielded = 0);
+                         unsigned yielded = 0, mlir::Value first = {});
+
+/// Numbers by which a score region multiplies the dot product before all else, each of which is one
+/// for all scores of a head, as scales of elements are.
+struct ScoreFactors {
+  llvm::SmallVector<mlir::Value> factors;
+  /// The product with all of them: the region's score itself where there are none.
+  mlir::Value product;
+  /// Whether the region yields that.
+  bool isAll = false;
+};
+ScoreFactors findLeadingFactors(mlir::Region &score);
+
+/// Whether the value of the region is one for all elements of a head.
+bool isOfHead(mlir::Region &region, mlir::Value value);
+
+/// The product of such values, computed once for all keys of a block; null of none.
+mlir::FailureOr<mlir::Value> inlineHeadFactors(BlockConverter &block, OnlineAttentionOp op,
+                                               llvm::ArrayRef<mlir::Value> factors);
 
 /// Takes a contribution of a grad region to a captured tensor: the addend and the indices are tiles
 /// or scalars.

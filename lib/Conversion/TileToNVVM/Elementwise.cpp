@@ -50,6 +50,10 @@ struct ElementwisePattern : ConversionPattern {
         width = std::max(width, getPack(tile.getElementType()));
 
     Location loc = op->getLoc();
+    if (isa<arith::TruncFOp>(op) && resultPack == 4) {
+      rewriter.replaceOpWithMultiple(op, {narrow(rewriter, loc, result, operands[0])});
+      return success();
+    }
     if (width > 1 && castsIndices(op)) {
       rewriter.replaceOpWithMultiple(op, {applyToElements(rewriter, op, result, operands)});
       return success();
@@ -75,6 +79,25 @@ struct ElementwisePattern : ConversionPattern {
     }
     rewriter.replaceOpWithMultiple(op, {results});
     return success();
+  }
+
+  /// Words of four floats of 8 bits, which the hardware rounds two by two, to at most the largest.
+  static SmallVector<Value> narrow(OpBuilder &b, Location loc, RankedTensorType result,
+                                   ValueRange values) {
+    auto vector = VectorType::get({4}, b.getI8Type());
+    auto half = [&](size_t first) -> Value {
+      Value pair = NVVM::ConvertF32x2ToF8x2Op::create(
+          b, loc, b.getI16Type(), values[first + 1], values[first], NVVM::FPRoundingMode::RN,
+          NVVM::SaturationMode::SATFINITE, /*relu=*/false, result.getElementType());
+      return LLVM::ZExtOp::create(b, loc, b.getI32Type(), pair);
+    };
+    SmallVector<Value> words;
+    for (size_t first = 0; first < values.size(); first += 4) {
+      Value upper = LLVM::ShlOp::create(b, loc, half(first + 2), i32(b, loc, 16));
+      Value word = LLVM::OrOp::create(b, loc, half(first), upper);
+      words.push_back(LLVM::BitcastOp::create(b, loc, vector, word));
+    }
+    return words;
   }
 
   static bool castsIndices(Operation *op) {
@@ -105,8 +128,13 @@ struct ConstantPattern : TilePattern<arith::ConstantOp> {
     if (!splat || failed(getTypeConverter()->convertType(op.getType(), types)))
       return rewriter.notifyMatchFailure(op, "expected a splat constant of a tile with a layout");
     TypedAttr value = splat.getSplatValue<TypedAttr>();
-    if (auto vector = dyn_cast<VectorType>(types.front()))
+    if (auto vector = dyn_cast<VectorType>(types.front())) {
+      if (auto number = dyn_cast<FloatAttr>(value);
+          number && isa<IntegerType>(vector.getElementType()))
+        value =
+            rewriter.getIntegerAttr(vector.getElementType(), number.getValue().bitcastToAPInt());
       value = SplatElementsAttr::get(vector, value);
+    }
     Value scalar = arith::ConstantOp::create(rewriter, op.getLoc(), value);
     rewriter.replaceOpWithMultiple(op, {SmallVector<Value>(types.size(), scalar)});
     return success();
@@ -149,6 +177,32 @@ struct ConvertLayoutPattern : TilePattern<ConvertLayoutOp> {
     return results;
   }
 
+  /// Elements of 8 bits that stay with their threads, in other registers: halves of words move.
+  static FailureOr<SmallVector<Value>> moveHalves(OpBuilder &b, Location loc,
+                                                  ArrayRef<int64_t> registers, ValueRange words) {
+    SmallVector<Value> results;
+    for (size_t first = 0; first < registers.size(); first += 4) {
+      Value word;
+      for (size_t half : {0, 2}) {
+        int64_t from = registers[first + half];
+        if (from % 2 != 0 || registers[first + half + 1] != from + 1)
+          return failure();
+        Value value = LLVM::BitcastOp::create(b, loc, b.getI32Type(), words[from / 4]);
+        bool isUpper = from % 4 != 0;
+        if (half == 0)
+          word = isUpper ? LLVM::LShrOp::create(b, loc, value, i32(b, loc, 16)).getResult()
+                         : LLVM::AndOp::create(b, loc, value, i32(b, loc, 0xffff)).getResult();
+        else
+          value = isUpper ? LLVM::AndOp::create(b, loc, value, i32(b, loc, -0x10000)).getResult()
+                          : LLVM::ShlOp::create(b, loc, value, i32(b, loc, 16)).getResult();
+        if (half != 0)
+          word = LLVM::OrOp::create(b, loc, word, value);
+      }
+      results.push_back(LLVM::BitcastOp::create(b, loc, words.front().getType(), word));
+    }
+    return results;
+  }
+
   LogicalResult matchAndRewrite(ConvertLayoutOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     auto from = cast<RankedTensorType>(op.getSource().getType()),
@@ -157,10 +211,24 @@ struct ConvertLayoutPattern : TilePattern<ConvertLayoutOp> {
       return op.emitOpError(
                  "expected layouts that hold the same elements in the same registers, got ")
              << from << " to " << to << "; go through shared memory instead";
-    if (isSameMap(getLayout(from), getLayout(to)))
+    if (isSameMap(getLayout(from), getLayout(to))) {
       rewriter.replaceOpWithMultiple(op, {adaptor.getSource()});
-    else
-      rewriter.replaceOpWithMultiple(op, {transposeQuads(rewriter, op, adaptor.getSource())});
+      return success();
+    }
+    if (SmallVector<int64_t> registers = findRegisters(getLayout(from), getLayout(to));
+        !registers.empty()) {
+      if (getPack(from.getElementType()) != 4)
+        return op.emitOpError("expected elements of 8 bits that stay with their threads, got ")
+               << from << " to " << to;
+      FailureOr<SmallVector<Value>> words =
+          moveHalves(rewriter, op.getLoc(), registers, adaptor.getSource());
+      if (failed(words))
+        return op.emitOpError("expected pairs of elements that stay together, got ")
+               << from << " to " << to;
+      rewriter.replaceOpWithMultiple(op, {*words});
+      return success();
+    }
+    rewriter.replaceOpWithMultiple(op, {transposeQuads(rewriter, op, adaptor.getSource())});
     return success();
   }
 };

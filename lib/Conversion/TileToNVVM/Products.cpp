@@ -95,7 +95,8 @@ struct Sum {
     Value rhs;
   };
   int64_t columns;
-  Type element;
+  /// Of both operands, of one width.
+  Type lhsElement, element;
   bool transposeLhs, transposeRhs;
   /// Whether normal instructions wrote registers that these read.
   bool isFenced;
@@ -128,7 +129,7 @@ SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
   bool isProduct = accumulators.empty();
   if (isProduct)
     text.insert(0, "{ .reg .pred p; setp.ne.b32 p, 0, 0;\n\t");
-  StringRef name = getTypeName(element);
+  StringRef lhsName = getTypeName(lhsElement), name = getTypeName(element);
   for (const Step &step : steps) {
     bool inRegisters = step.lhs.size() == 4;
     // The factors of A and B, then the transpositions that this form has: none for 8 bits, only B's
@@ -144,9 +145,9 @@ SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
       left = llvm::formatv("{{{0}}", left);
     StringRef scaleD = isProduct && &step == &steps.front() ? "p" : "1";
     text += llvm::formatv(
-        "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6}, {7};\n\t",
+        "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{8}.{2} {{{3}}, {4}, {5}, {6}, {7};\n\t",
         columns, 256 / element.getIntOrFloatBitWidth(), name, results, left, placeholders(1),
-        scaleD, tail);
+        scaleD, tail, lhsName);
     constraints += inRegisters ? "r,r,r,r,l," : "l,l,";
     llvm::append_range(operands, step.lhs);
     operands.push_back(step.rhs);
@@ -202,8 +203,8 @@ DenseSet<Operation *> attn::tile::findCrowdedProducts(Operation *function) {
 }
 
 namespace {
-/// A product cut into instructions: steps of 64 rows per warpgroup, parts of at most 256 columns,
-/// steps of 32 bytes of K.
+/// A product cut into instructions: steps of 64 rows per warpgroup, parts of at most 256 columns
+/// (128 of 8 bits), steps of 32 bytes of K.
 class Product {
 public:
   Product(OpBuilder &builder, MmaAsyncOp op, const PatternContext &context)
@@ -213,9 +214,15 @@ public:
     auto shared = cast<SharedType>(op.getRhs().getType());
     rhs = {shared, op.getTransposeRhs()};
     element = shared.getElementType();
+    auto left = dyn_cast<SharedType>(op.getLhs().getType());
+    lhsElement = left ? left.getElementType()
+                      : cast<RankedTensorType>(op.getLhs().getType()).getElementType();
     kSteps = countSteps(op);
     rowSteps = result.getDimSize(0) / (kRows * layout.getUnits());
-    parts = llvm::divideCeil(result.getDimSize(1), 256);
+    // Kernels of 8 bits have four warpgroups, hence 128 registers for each thread before roles
+    // share them anew: ptxas refuses an instruction that takes more (C7602).
+    bool isNarrow = element.getIntOrFloatBitWidth() == 8;
+    parts = llvm::divideCeil(result.getDimSize(1), isNarrow ? 128 : 256);
   }
 
   LogicalResult verify() {
@@ -258,7 +265,8 @@ public:
     SmallVector<Value> results;
     for (int64_t row = 0; row < rowSteps; ++row)
       for (int64_t part = 0; part < parts; ++part) {
-        Sum sum{columns, element, op.getTransposeLhs(), !op.getTransposeRhs(), isFenced, {}, {}};
+        Sum sum{columns,  lhsElement, element, op.getTransposeLhs(), !op.getTransposeRhs(),
+                isFenced, {},         {}};
         if (!c.empty())
           sum.accumulators.assign(c.begin() + results.size(), c.begin() + results.size() + count);
         for (int64_t k = 0; k < kSteps; ++k) {
@@ -309,7 +317,7 @@ private:
   RankedTensorType result;
   AccAttr layout;
   SharedOperand rhs{};
-  Type element;
+  Type lhsElement, element;
   int64_t kSteps, rowSteps, parts;
 };
 

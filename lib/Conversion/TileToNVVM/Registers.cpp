@@ -32,6 +32,9 @@ static std::optional<LogicalResult> convertTile(RankedTensorType type,
   int64_t registers = getLayout(type).getNumRegisters(), pack = getPack(element);
   if (registers % pack != 0)
     return failure();
+  // LLVM has no floats of 8 bits.
+  if (isa<FloatType>(element) && pack == 4)
+    element = IntegerType::get(type.getContext(), 8);
   results.append(registers / pack, pack == 1 ? element : VectorType::get({pack}, element));
   return success();
 }

@@ -133,6 +133,7 @@ void populateGatherAsyncPatterns(mlir::RewritePatternSet &patterns, const Patter
 void populateGlobalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateProductPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateRolePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+void populateTransposePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateSynchronousCopyPatterns(mlir::RewritePatternSet &patterns,
                                      const PatternContext &context);
 void populateRowPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);

@@ -55,14 +55,20 @@ struct BroadcastPattern : TilePattern<BroadcastOp> {
     if (to.getNumRegisters() % getPack(type.getElementType()) != 0)
       return rewriter.notifyMatchFailure(op, "expected whole registers");
     SmallVector<Value> elements = unpack(rewriter, op.getLoc(), adaptor.getSource());
+    Type element = type.getElementType();
+    if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8) {
+      element = rewriter.getI8Type();
+      if (elements.front().getType() != element)
+        elements.front() =
+            rewriter.createOrFold<arith::BitcastOp>(op.getLoc(), element, elements.front());
+    }
     SmallVector<Value> results(to.getNumRegisters(), elements.front());
     if (auto source = dyn_cast<RankedTensorType>(op.getSource().getType())) {
       Layout from = getLayout(source);
       for (auto [reg, result] : llvm::enumerate(results))
         result = elements[from.getOwner({to.getPosition({0, 0, int64_t(reg)}).row, 0}).reg];
     }
-    rewriter.replaceOpWithMultiple(op,
-                                   {pack(rewriter, op.getLoc(), type.getElementType(), results)});
+    rewriter.replaceOpWithMultiple(op, {pack(rewriter, op.getLoc(), element, results)});
     return success();
   }
 };

@@ -292,6 +292,19 @@ inline constexpr Row kNarrowRows[] = {
      .none = Long | Split,
      .schedule = {.blockM = 128, .blockN = 80, .stay = true, .slack = 0, .recompute = true}}};
 
+/// Elements of 8 bits, of whose values a stage lies in memory twice. Estimates, which nobody has
+/// measured: a prototype of the first reached 833 TFLOP/s. Three warpgroups of registers would
+/// leave 136 for each thread.
+inline constexpr Row kByteRows[] = {{.rule = "cuda-d128-bytes",
+                                     .columns = 128,
+                                     .none = Long | Split,
+                                     .schedule = {.blockM = 128, .blockN = 128, .slack = 0},
+                                     .mostWork = 4},
+                                    {.rule = "cuda-d256-bytes",
+                                     .columns = 256,
+                                     .schedule = {.blockM = 128, .blockN = 64, .slack = 0},
+                                     .mostWork = 17}};
+
 /// Few rows are one tile of 128. Calls of few keys have more rows than two tiles of 128, since one
 /// of 192 would leave a third empty. They need an H200's 4800 GB/s: an H100, of 3350 GB/s, waits
 /// for memory where keys are few (0.92 times as fast there).
@@ -307,6 +320,7 @@ inline constexpr Policy kPolicy = {.rows = kRows,
                                    .lengthRows = kLengthRows,
                                    .fewRows = kFewRows,
                                    .narrowRows = kNarrowRows,
+                                   .byteRows = kByteRows,
                                    .ways = kWayBounds,
                                    .stages = 2};
 

@@ -10,6 +10,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FoldScalesPass : Pass<"attn-fold-scales"> {
+  let summary = "lets attention read elements of 8 bits, and its score function their scales";
+  let description = [{
+    Queries, keys and values that are attn.scaled become the elements of 8 bits that these show. Scales of queries and
+    keys multiply the scores, in front of the score region; those of values are a factor of the weights (s15). A scale
+    is read at the batch, head and row of an element, so that all that tiles, packs and masks scores knows it already.
+
+    Requires: room 1 `problem`. Produces: room 1 `problem` without attn.scaled. Fails when: some of an op's queries,
+    keys and values are scaled and others not, or a gradient is asked for.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def ExpandVariantsPass : Pass<"attn-expand-variants"> {
   let summary = "turns named variants (causal, window, alibi, ...) into score and mask regions";
   let description = [{

@@ -86,6 +86,8 @@ struct Policy {
   llvm::ArrayRef<Row> rows;
   llvm::ArrayRef<LengthRow> lengthRows;
   llvm::ArrayRef<Row> fewRows, narrowRows;
+  /// For elements of 8 bits.
+  llvm::ArrayRef<Row> byteRows;
   WayBounds ways;
   /// Of rings of keys and values.
   int64_t stages = 2;

@@ -166,6 +166,26 @@ static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
   return {{.blockM = rows, .blockN = step}, "cuda-widest"};
 }
 
+/// Elements of 8 bits, in tiles that fill whole stages and as few stages as fit.
+static Choice chooseForBytes(const Machine &machine, const GPUProblem &problem) {
+  llvm::ArrayRef<Row> rows = getPolicy(machine).byteRows;
+  if (rows.empty())
+    return chooseWidest(machine, problem);
+  unsigned traits = getTraits(problem);
+  const Row *row = llvm::find_if(rows, [&](const Row &each) {
+    return holds(each, problem, traits) && problem.work.weight <= each.mostWork;
+  });
+  Choice choice = adapt(*std::min(row, rows.end() - 1), machine, problem);
+  GPUBlock block = describe(problem, choice.schedule);
+  block.schedule.blockN =
+      llvm::alignTo(block.schedule.blockN,
+                    getKeyStep(machine, problem.headDim, problem.valueDim, problem.factors.bytes));
+  block.schedule.lists = doListsPay(problem);
+  while (block.schedule.stages > 1 && !refuseBlock(machine, block).empty())
+    --block.schedule.stages;
+  return {block.schedule, choice.rule};
+}
+
 /// About the registers of a thread whose warp multiplies: sums, scores and weights of all of its
 /// rows, fragments of operands, and what regions and addresses take, with those of copies where no
 /// other role has them.
@@ -261,7 +281,7 @@ static void addResident(const Machine &machine, const GPUProblem &problem, Sched
 /// consumer are few, but the mask by element is more than that costs.
 static std::optional<Choice> chooseInCells(const Machine &machine, const GPUProblem &problem) {
   if (!problem.cell || problem.splits > 1 || getPolicy(machine).rows.empty() ||
-      problem.factors.parts > 1)
+      problem.factors.parts > 1 || problem.factors.bytes == 1)
     return std::nullopt;
   GPUProblem left = problem;
   left.cell.reset();
@@ -287,6 +307,8 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   if (machine.product.form == Product::Form::Registers)
     return chooseForWarps(machine, problem);
   // Nobody has measured elements of several factors.
+  if (problem.factors.bytes == 1)
+    return chooseForBytes(machine, problem);
   if (rows.empty() || problem.factors.parts > 1)
     return chooseWidest(machine, problem);
   unsigned traits = getTraits(problem);

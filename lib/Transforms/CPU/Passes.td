@@ -114,6 +114,18 @@ def CPUOutlineForallPass : Pass<"attn-cpu-outline-forall", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
+def CPUExpandFloat8Pass : Pass<"attn-cpu-expand-float8", "::mlir::ModuleOp"> {
+  let summary = "floats of 8 bits are widened by integer arithmetic";
+  let description = [{
+    No processor widens them, and LLVM knows them as bytes. The exponent and the mantissa move to their places in an
+    f32, whose exponent is too small by a constant: a product makes up for it, and normalizes what is subnormal.
+
+    Requires: functions on buffers, in any room of a CPU. Produces: the same without such
+    conversions. Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def CPUExpandMathPass : Pass<"attn-cpu-expand-math", "::mlir::ModuleOp"> {
   let summary = "elementary functions become polynomials, bf16 becomes integer arithmetic";
   let description = [{

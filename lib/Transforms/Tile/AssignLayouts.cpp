@@ -123,8 +123,10 @@ static LogicalResult convertLhs(MmaOp mma, AccAttr acc) {
   if (mma.getTransposeLhs())
     return mma.emitOpError("expected a left operand in registers as M x K, got ")
            << lhs << " transposed (promote it to shared memory, where it may lie either way)";
+  auto rhs = dyn_cast<SharedType>(mma.getRhs().getType());
   auto type = RankedTensorType::getChecked([&] { return mma.emitOpError("has no layout: "); },
-                                           lhs.getShape(), lhs.getElementType(), acc.getOperand());
+                                           lhs.getShape(), lhs.getElementType(),
+                                           acc.getOperand(rhs && rhs.getQuads()));
   if (!type)
     return failure();
   OpBuilder builder(mma);

@@ -28,8 +28,14 @@ static bool gathersRows(func::FuncOp kernel) {
       .wasInterrupted();
 }
 
+static bool transposesTiles(func::FuncOp kernel) {
+  return kernel.walk([](TransposeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+static constexpr StringLiteral kTransposer = "transposer";
+
 /// One warpgroup copies, those of room 5 compute. Of the former one thread asks for boxes, and all
-/// gather rows.
+/// gather rows. One more transposes tiles, if there are some, while others multiply.
 static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
   const attn::Machine &machine = getMachine(kernel);
   auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
@@ -40,11 +46,16 @@ static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
            << " (smaller blocks need fewer)";
   attn::RoleBudget budget = getRoleBudget(kernel, consumers);
   Builder builder(kernel.getContext());
-  return builder.getArrayAttr(
-      {RoleAttr::get(kernel.getContext(), builder.getStringAttr("producer"), 1, budget.producer,
-                     /*elected=*/!gathersRows(kernel)),
-       RoleAttr::get(kernel.getContext(), builder.getStringAttr("consumer"), consumers,
-                     budget.consumer, /*elected=*/false)});
+  auto makeRole = [&](StringRef name, int64_t warpgroups, int64_t registers, bool isElected) {
+    return RoleAttr::get(kernel.getContext(), builder.getStringAttr(name), warpgroups, registers,
+                         isElected);
+  };
+  SmallVector<Attribute, 3> roles = {
+      makeRole("producer", 1, budget.producer, !gathersRows(kernel)),
+      makeRole("consumer", consumers, budget.consumer, /*isElected=*/false)};
+  if (transposesTiles(kernel))
+    roles.push_back(makeRole(kTransposer, 1, machine.roles.transposer, /*isElected=*/false));
+  return builder.getArrayAttr(roles);
 }
 
 /// Whether the op does more than compute values: others follow from where these are needed.
@@ -65,8 +76,8 @@ static LogicalResult checkLevel(func::FuncOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (isa_and_nonnull<TileDialect>(op->getDialect()) &&
         !isa<LoadOp, LoadColumnsOp, LoadSharedOp, GatherOp, StoreOp, ScatterAddOp, AllocSharedOp,
-             CopyOp, MmaOp, ReduceOp, SumDiagonalsOp, BroadcastOp, CoordOp, PartBeginOp,
-             ConvertLayoutOp, ClearUnreadOp>(op))
+             CopyOp, TransposeOp, MmaOp, ReduceOp, SumDiagonalsOp, BroadcastOp, CoordOp,
+             PartBeginOp, ConvertLayoutOp, ClearUnreadOp>(op))
       return op->emitOpError("does not belong to level 'placed': roles are made here");
     if (auto copy = dyn_cast<CopyOp>(op)) {
       auto place = copy.getDest().getDefiningOp<AllocSharedOp>();
@@ -111,9 +122,16 @@ struct AssignRolesPass
       return kernel.emitOpError("expected a role that is not elected among its tile.roles");
     if (copying == roles.end())
       copying = computing;
+    const auto *transposing =
+        llvm::find_if(roles, [](RoleAttr role) { return role.getName() == kTransposer; });
+    if (transposing == roles.end())
+      transposing = computing;
     WalkResult walk = kernel.walk([&](Operation *op) {
       if (!op->hasAttr(TileDialect::kRoleAttrName) && needsRole(op))
-        op->setAttr(TileDialect::kRoleAttrName, (isa<CopyOp>(op) ? copying : computing)->getName());
+        op->setAttr(TileDialect::kRoleAttrName, (isa<CopyOp>(op)        ? copying
+                                                 : isa<TransposeOp>(op) ? transposing
+                                                                        : computing)
+                                                    ->getName());
       RoleAttr role = getKernelRole(op);
       if (!role || !role.getElected() || isa<CopyOp>(op))
         return WalkResult::advance();

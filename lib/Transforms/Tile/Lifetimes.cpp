@@ -77,10 +77,10 @@ static LogicalResult addAccess(Accesses &accesses, OpOperand &use) {
       writes |= isa<MemoryEffects::Write>(effect.getEffect()) && !clears;
     }
   }
-  if (reads == writes || (writes && !isa<CopyOp, StoreOp>(op)) ||
-      (reads && !isa<MmaOp, LoadColumnsOp, LoadSharedOp>(op) && !clears))
-    return op->emitOpError("expected tile.copy, tile.store, tile.load_columns, tile.load_shared, "
-                           "tile.clear_unread or tile.mma as a user of a place");
+  if (reads == writes || (writes && !isa<CopyOp, StoreOp, TransposeOp>(op)) ||
+      (reads && !isa<MmaOp, LoadColumnsOp, LoadSharedOp, TransposeOp>(op) && !clears))
+    return op->emitOpError("expected tile.copy, tile.store, tile.transpose, tile.load_columns, "
+                           "tile.load_shared, tile.clear_unread or tile.mma as a user of a place");
   bool hasRoles = op->getParentOfType<func::FuncOp>()->hasAttr(TileDialect::kRolesAttrName);
   if (hasRoles && !getKernelRole(op))
     return op->emitOpError("expected a tile.role, which tile-assign-roles decides, got none");
@@ -181,7 +181,7 @@ static FailureOr<PlaceLifetimes> makePlace(AllocSharedOp alloc, const Accesses &
     return place;
   for (const Lifetime &lifetime : place.lifetimes)
     for (const auto &[role, readers] : lifetime.readers)
-      if (isa<LoadSharedOp>(readers.last))
+      if (isa<LoadSharedOp, TransposeOp>(readers.last))
         place.threadReaders.insert(role);
   place.writer = getKernelRole(place.lifetimes.front().fill);
   if (failed(verifyWriter(place)))

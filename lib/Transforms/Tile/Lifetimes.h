@@ -45,7 +45,7 @@ struct Readers {
 
 /// From an op that fills a place to its last readers.
 struct Lifetime {
-  /// A tile.copy or a tile.store.
+  /// A tile.copy, a tile.store or a tile.transpose.
   mlir::Operation *fill = nullptr;
   llvm::MapVector<RoleAttr, Readers> readers;
 };
@@ -65,8 +65,8 @@ struct PlaceLifetimes {
   bool isOnce() const;
   /// Read by a loop after the fill: it stays as it is for long.
   bool isHeld() const;
-  /// Filled with a register tile by all threads of the writer.
-  bool isStored() const { return mlir::isa<StoreOp>(lifetimes.front().fill); }
+  /// Filled by all threads of the writer: with a register tile, or with one of another place.
+  bool isStored() const { return mlir::isa<StoreOp, TransposeOp>(lifetimes.front().fill); }
   /// Filled with rows that all threads of the writer gather.
   bool isGathered() const;
   /// By the unit that multiplies, not by threads.

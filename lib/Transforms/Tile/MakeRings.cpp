@@ -159,7 +159,7 @@ private:
   void fill(Ring &ring, unsigned lifetime);
   void copyBoxes(Ring &ring, unsigned lifetime, Value slot);
   void gather(Ring &ring, CopyOp copy, Value rows, Value slot);
-  void store(Ring &ring, StoreOp op, Value slot);
+  void store(Ring &ring, Operation *op, Value slot);
   void acquire(const Event &event);
   void release(const Event &event);
   void pass(const Passing &passing);
@@ -343,9 +343,7 @@ bool RingMaker::fits() const {
 Value RingMaker::allocate(const PlaceLifetimes &uses, int64_t count) {
   AllocSharedOp place = uses.place;
   SharedType type = place.getType();
-  auto ring = SharedType::get(b.getContext(), type.getShape(), type.getElementType(),
-                              type.getSwizzle(), count);
-  return AllocSharedOp::create(b, place.getLoc(), ring, IntegerAttr());
+  return AllocSharedOp::create(b, place.getLoc(), type.withStages(count), IntegerAttr());
 }
 
 void RingMaker::declare(Ring &ring) {
@@ -460,7 +458,7 @@ void RingMaker::fill(Ring &ring, unsigned lifetime) {
   else if (isa<CopyOp>(op))
     copyBoxes(ring, lifetime, slot);
   else
-    store(ring, cast<StoreOp>(op), slot);
+    store(ring, op, slot);
   advance(ring.writerSlot);
 }
 
@@ -483,12 +481,15 @@ void RingMaker::gather(Ring &ring, CopyOp copy, Value rows, Value slot) {
   create<ArriveLandedOp>(role, ring.full, slot);
 }
 
-void RingMaker::store(Ring &ring, StoreOp op, Value slot) {
+void RingMaker::store(Ring &ring, Operation *op, Value slot) {
   RoleAttr role = ring.uses.writer;
   // Readers of the tile that threads wrote before have to be done with it.
   if (ring.uses.isLocal() && !ring.uses.isOnce() && !slot)
     meet(role);
-  create<StoreOp>(role, op.getValue(), getStage(ring.place, slot), ValueRange());
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    create<TransposeOp>(role, transpose.getSource(), getStage(ring.place, slot));
+  else
+    create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring.place, slot), ValueRange());
   if (ring.uses.isReadByProducts() && needsFence())
     create<FenceOp>(role, FenceKind::AsyncShared);
   if (ring.full)

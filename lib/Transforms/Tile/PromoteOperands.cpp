@@ -86,13 +86,33 @@ static Block *getHome(LoadOp load) {
   return (loop ? loop.getOperation() : load.getOperation())->getBlock();
 }
 
-/// Whether the product cannot read the operand, a register tile, from registers: only a lhs of 16
-/// bits as it is can be.
+/// Whether the product cannot read the operand, a register tile, from registers: only a lhs of 8 or
+/// 16 bits as it is can be.
 static bool mustBeShared(OpOperand &operand) {
   auto mma = cast<MmaOp>(operand.getOwner());
   auto type = cast<RankedTensorType>(operand.get().getType());
   return operand.getOperandNumber() == 1 || mma.getTransposeLhs() ||
-         type.getElementTypeBitWidth() != 16;
+         type.getElementTypeBitWidth() > 16;
+}
+
+/// Whether products read the operand the other way round than it lies in memory: of elements of 8
+/// bits they want the summed dimension along the rows.
+static bool isTransposed(OpOperand &operand) {
+  auto type = cast<RankedTensorType>(operand.get().getType());
+  return operand.getOperandNumber() == 1 && type.getElementTypeBitWidth() == 8 &&
+         !cast<MmaOp>(operand.getOwner()).getTransposeRhs() &&
+         operand.get().getDefiningOp<LoadOp>();
+}
+
+/// The place with rows as columns, in the order that lanes have of weights.
+static FailureOr<SharedType> getTransposedType(OpOperand &operand, SharedType type) {
+  auto transposed = SharedType::getChecked(
+      [&] { return operand.getOwner()->emitOpError("has no place: "); }, type.getContext(),
+      ArrayRef<int64_t>{type.getNumColumns(), type.getNumRows()}, type.getElementType(),
+      attn::getSwizzleWithin(type.getNumRows()), /*stages=*/int64_t(1), /*quads=*/true);
+  if (!transposed)
+    return failure();
+  return transposed;
 }
 
 namespace {
@@ -127,6 +147,21 @@ public:
       place = load ? promoteLoad(load, type) : store(value, type);
     }
     return place;
+  }
+
+  /// The place that has the rows of `place` as columns: each copy to the latter fills it.
+  Value transpose(Value place, SharedType type) {
+    Value &transposed = transposedPlaces[place];
+    if (transposed)
+      return transposed;
+    transposed = allocate(type);
+    for (Operation *user : llvm::make_early_inc_range(place.getUsers()))
+      if (auto copy = dyn_cast<CopyOp>(user)) {
+        OpBuilder builder(copy->getContext());
+        builder.setInsertionPointAfter(copy);
+        TransposeOp::create(builder, copy.getLoc(), place, transposed);
+      }
+    return transposed;
   }
 
   /// A row that holds the numbers of the columns, and is filled where they are read.
@@ -229,6 +264,7 @@ private:
 
   func::FuncOp kernel;
   DenseMap<std::pair<Value, Type>, Value> promoted;
+  DenseMap<Value, Value> transposedPlaces;
   DenseMap<Value, SmallVector<CopyOp>> once;
   /// Operands that a loop does not change.
   SmallVector<std::pair<LoadOp, SharedType>> held;
@@ -337,8 +373,17 @@ struct PromoteOperandsPass
     // Which places are apart follows from the uses of loads: products change in the end.
     SmallVector<Value> shared = llvm::map_to_vector(
         operands, [&](auto &entry) { return places.promote(*entry.first, entry.second); });
-    for (auto [entry, place] : llvm::zip_equal(operands, shared))
-      entry.first->set(place);
+    for (auto [entry, place] : llvm::zip_equal(operands, shared)) {
+      OpOperand &operand = *entry.first;
+      if (isTransposed(operand)) {
+        FailureOr<SharedType> type = getTransposedType(operand, entry.second);
+        if (failed(type))
+          return failure();
+        place = places.transpose(place, *type);
+        cast<MmaOp>(operand.getOwner()).setTransposeRhs(true);
+      }
+      operand.set(place);
+    }
     WalkResult columns = kernel.walk([&](LoadColumnsOp load) -> WalkResult {
       return isa<MemRefType>(load.getSource().getType()) ? places.promoteColumns(load) : success();
     });

@@ -66,6 +66,15 @@ attn::RoleBudget attn::tile::getRoleBudget(func::FuncOp kernel, int64_t consumer
   RoleBudget budget =
       machine.getBudget(consumers, attribute.isStaying() || keepsMuch(kernel, consumers),
                         attribute.getSchedule().resident);
+  // The warpgroup that transposes takes registers from all consumers.
+  bool transposes =
+      kernel.walk([](TransposeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (int64_t resident = attribute.getSchedule().resident; transposes) {
+    int64_t all = machine.getLaunchRegisters(consumers + 2, resident) * (consumers + 2),
+            each = (all - budget.producer - machine.roles.transposer) / consumers /
+                   machine.registerStep * machine.registerStep;
+    budget.consumer = std::min(each, budget.consumer);
+  }
   // Each consumer gives one step.
   if (consumers > 1 && gathersWideRows(kernel))
     budget = {budget.producer + consumers * machine.registerStep,

@@ -299,8 +299,7 @@ private:
       if (!refilled.contains(place.getResult()))
         continue;
       SharedType type = place.getType();
-      auto ring = SharedType::get(type.getContext(), type.getShape(), type.getElementType(),
-                                  type.getSwizzle(), kStages);
+      SharedType ring = type.withStages(kStages);
       b.setInsertionPoint(place);
       rings[place.getResult()] = AllocSharedOp::create(b, place.getLoc(), ring, IntegerAttr());
     }

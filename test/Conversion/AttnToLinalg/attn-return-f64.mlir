@@ -30,3 +30,16 @@ func.func @gradient(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {
     tensor<1x2x3x16xf16>, tensor<1x2x3xf32>, tensor<1x2x3x16xf16> -> d_query(tensor<1x2x3x16xf16>)
   return %d : tensor<1x2x3x16xf16>
 }
+
+// Nor are scaled elements, on the way to attention.
+// CHECK-LABEL: func @scaled(
+// CHECK-COUNT-2: attn.scaled {{.*}} -> tensor<1x2x3x16xf32>
+// CHECK: attn.attention {{.*}} tensor<1x2x3x16xf32> -> tensor<1x2x3x16xf64>
+func.func @scaled(%x: tensor<1x2x3x16xf8E5M2>, %y: tensor<1x2x3x16xf8E5M2>, %s: tensor<f32>) -> tensor<1x2x3x16xf16> {
+  %q = attn.scaled %x, %s : tensor<1x2x3x16xf8E5M2>, tensor<f32> -> tensor<1x2x3x16xf16>
+  %k = attn.scaled %y, %s : tensor<1x2x3x16xf8E5M2>, tensor<f32> -> tensor<1x2x3x16xf16>
+  %c2 = arith.constant 2 : index
+  %rows = tensor.dim %q, %c2 : tensor<1x2x3x16xf16>
+  %o = attn.attention %q, %k, %k : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>
+  return %o : tensor<1x2x3x16xf16>
+}

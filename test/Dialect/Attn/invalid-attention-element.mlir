@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
 func.func @attention_c2(%q: tensor<2x4x3x16xi8>, %k: tensor<2x4x3x16xi8>, %v: tensor<2x4x3x16xi8>) {
-  // expected-error@+1 {{expected query elements of type f16, bf16 or f32, got 'i8'}}
+  // expected-error@+1 {{expected query elements of type f8E4M3FN, f8E5M2, f16, bf16 or f32, got 'i8'}}
   %o = attn.attention %q, %k, %v : tensor<2x4x3x16xi8>, tensor<2x4x3x16xi8>, tensor<2x4x3x16xi8> -> tensor<2x4x3x16xf32>
   return
 }
@@ -9,7 +9,7 @@ func.func @attention_c2(%q: tensor<2x4x3x16xi8>, %k: tensor<2x4x3x16xi8>, %v: te
 // -----
 
 func.func @attention_c2_f64(%q: tensor<2x4x3x16xf64>, %k: tensor<2x4x3x16xf64>, %v: tensor<2x4x3x16xf64>) {
-  // expected-error@+1 {{expected query elements of type f16, bf16 or f32, got 'f64'}}
+  // expected-error@+1 {{expected query elements of type f8E4M3FN, f8E5M2, f16, bf16 or f32, got 'f64'}}
   %o = attn.attention %q, %k, %v : tensor<2x4x3x16xf64>, tensor<2x4x3x16xf64>, tensor<2x4x3x16xf64> -> tensor<2x4x3x16xf64>
   return
 }

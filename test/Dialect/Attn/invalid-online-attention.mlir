@@ -22,7 +22,7 @@ func.func @online_attention_c1_key(%q: tensor<8x64xf16>, %k: tensor<64xf16>, %v:
 
 func.func @online_attention_c1_element(%q: tensor<8x64xf16>, %k: tensor<4x64xf16>, %v: tensor<4x16xi32>, %scale: f32,
     %acc: tensor<8x16xf32>, %max: tensor<8xf32>, %sum: tensor<8xf32>) {
-  // expected-error@+1 {{expected value elements of type f16, bf16 or f32, got 'i32'}}
+  // expected-error@+1 {{expected value elements of type f8E4M3FN, f8E5M2, f16, bf16 or f32, got 'i32'}}
   %r:3 = attn.online_attention %q, %k, %v scale(%scale) outs(%acc, %max, %sum)
     : tensor<8x64xf16>, tensor<4x64xf16>, tensor<4x16xi32>, tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>
   return

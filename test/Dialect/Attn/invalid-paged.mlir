@@ -33,7 +33,7 @@ func.func @paged_c2(%pool: tensor<8x64x2x128xbf16>, %table: tensor<3x2xi16>) {
 // -----
 
 func.func @paged_c2_pool(%pool: tensor<8x64x2x128xi8>, %table: tensor<3x2xi32>) {
-  // expected-error@+1 {{expected a pool of f16, bf16 or f32, got 'tensor<8x64x2x128xi8>'}}
+  // expected-error@+1 {{expected a pool of f8E4M3FN, f8E5M2, f16, bf16 or f32, got 'tensor<8x64x2x128xi8>'}}
   %k = attn.paged %pool[%table] : tensor<8x64x2x128xi8>, tensor<3x2xi32> -> tensor<3x2x128x128xi8>
   return
 }

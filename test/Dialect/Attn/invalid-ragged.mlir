@@ -81,7 +81,7 @@ func.func @ragged_c2_element(%rows: tensor<?x?x128xbf16>, %offsets: tensor<?xi32
 // -----
 
 func.func @ragged_c2_storage(%rows: tensor<?x?x128xi8>, %offsets: tensor<?xi32>, %m: index) {
-  // expected-error@+1 {{expected rows elements of type f16, bf16 or f32, got 'i8'}}
+  // expected-error@+1 {{expected rows elements of type f8E4M3FN, f8E5M2, f16, bf16 or f32, got 'i8'}}
   %q = attn.ragged %rows[%offsets] up_to %m : tensor<?x?x128xi8>, tensor<?xi32> -> tensor<?x?x?x128xi8>
   return
 }

@@ -82,3 +82,8 @@ func.func private @layout_c6_row(tensor<24xf32, #tile.row<#tile.blocked<vector =
 
 // expected-error@+1 {{expected the product wgmma or mma.sync, got 'mma'}}
 func.func private @layout_c10(tensor<64x64xf32, #tile.acc<units = 1, product = "mma">>)
+
+// -----
+
+// expected-error@+1 {{expected elements of 8 bits in quads, got 'bf16'}}
+func.func private @layout_c4_quads(tensor<64x64xbf16, #tile.operand_a<units = 1, quads = true>>)

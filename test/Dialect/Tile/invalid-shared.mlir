@@ -58,3 +58,13 @@ func.func @alloc_shared_c1_negative() {
   %s = tile.alloc_shared at -1024 : !tile.shared<64x64xbf16, swizzle = 128>
   return
 }
+
+// -----
+
+// expected-error@+1 {{expected quads of 8-bit elements in multiples of 16 columns, got 64, 64 of 'bf16'}}
+func.func private @shared_c6(!tile.shared<64x64xbf16, swizzle = 128, quads>)
+
+// -----
+
+// expected-error@+1 {{expected quads of 8-bit elements in multiples of 16 columns, got 64, 40 of 'f8E4M3FN'}}
+func.func private @shared_c6_columns(!tile.shared<64x40xf8E4M3FN, swizzle = 32, quads>)

@@ -136,3 +136,16 @@ func.func @gathered(%k: memref<?x1x?x64xbf16> {plan.paged = #plan.paged<table = 
   tile.arrive_landed %full : !tile.barrier<1>
   return
 }
+
+// Elements of 8 bits: an order of columns that shared tiles and operands in registers have alike.
+// CHECK-LABEL: func.func @quads
+func.func @quads(%v: !tile.shared<128x64xf8E4M3FN, swizzle = 64>, %ring: !tile.shared<64x128xf8E4M3FN, swizzle = 128, quads, stages = 2>,
+                 %t: !tile.shared<64x128xf8E4M3FN, swizzle = 128, quads>,
+                 %p: tensor<64x128xf8E5M2, #tile.operand_a<units = 1, quads = true>>) {
+  // CHECK: tile.transpose %{{.*}} to %{{.*}} : !tile.shared<128x64xf8E4M3FN, swizzle = 64>, !tile.shared<64x128xf8E4M3FN, swizzle = 128, quads>
+  tile.transpose %v to %t : !tile.shared<128x64xf8E4M3FN, swizzle = 64>, !tile.shared<64x128xf8E4M3FN, swizzle = 128, quads>
+  // CHECK: tile.mma %{{.*}}, %{{.*}} {transpose_rhs} : tensor<64x128xf8E5M2, #tile.operand_a<units = 1, quads = true>>
+  %o = tile.mma %p, %t {transpose_rhs} : tensor<64x128xf8E5M2, #tile.operand_a<units = 1, quads = true>>,
+      !tile.shared<64x128xf8E4M3FN, swizzle = 128, quads> -> tensor<64x64xf32, #tile.acc<units = 1>>
+  return
+}

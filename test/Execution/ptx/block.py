@@ -17,7 +17,7 @@ from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from . import async_units
+from . import async_units, narrow
 from .async_units import SHARED, Barrier, TensorMap
 from .program import Instruction, Kernel
 from .scalars import TYPES, compute
@@ -230,7 +230,7 @@ class Block:
             return to.type(PARAMETERS + self.kernel.parameters.index(operand))
         if operand.startswith("%") or operand == "p":
             raise RuntimeError(f"{operand} is read before it is written")
-        return np.array([int(operand, 0) & (2 ** (8 * to.itemsize) - 1)], f"u{to.itemsize}").view(to)[0]
+        return np.array([int(operand.rstrip("U"), 0) & (2 ** (8 * to.itemsize) - 1)], f"u{to.itemsize}").view(to)[0]
 
     def write(self, warp: Warp, operand: str, value: np.ndarray, lanes: np.ndarray) -> None:
         if operand == "_":
@@ -512,6 +512,26 @@ class Block:
             low, high = rows[lane // 4, lane % 4 * 2], rows[lane // 4, lane % 4 * 2 + 1]
             self.write(warp, register.strip(), low | high << np.uint32(16), lanes)
 
+    def do_stmatrix(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        """The inverse of ldmatrix."""
+        if not lanes.all() or not i.name.startswith("stmatrix.sync.aligned.m8n8.x") or not i.name.endswith("shared.b16"):
+            raise NotImplementedError(i.text)
+        if ".trans." in i.name:
+            raise NotImplementedError(i.text)
+        addresses = self.read_addresses(warp, i.operands[0]).astype(np.int64)
+        registers = i.operands[1].strip("{}").split(",")
+        if (addresses[: 8 * len(registers)] % 16).any():
+            raise RuntimeError("expected rows of matrices at multiples of 16 bytes")
+        words, lane = self.shared.view(np.uint32), np.arange(32)
+        for number, register in enumerate(registers):
+            at = addresses[8 * number + lane // 4] + lane % 4 * 4
+            words[at // 4] = self.read(warp, register.strip(), "b32")
+            self.unfenced[at[:, None] + np.arange(4)] = True
+
+    def do_prmt(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        low, high = (self.read(warp, operand, "b32") for operand in i.operands[1:3])
+        self.write(warp, i.operands[0], narrow.permute(low, high, self.read_one(warp, i.operands[3], "u32", lanes)), lanes)
+
     def do_mma(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         if not lanes.all() or not i.name.endswith("m16n8k16.row.col.f32.bf16.bf16.f32"):
             raise NotImplementedError(i.text)
@@ -529,8 +549,10 @@ class Block:
                 product()
 
     def make_product(self, warp: Warp, i: Instruction) -> Callable[[], None]:
-        columns = int(re.search(r"m64n(\d+)k16", i.name).group(1))  # type: ignore[union-attr]
-        if not i.name.endswith("bf16.bf16"):
+        columns = int(re.search(r"m64n(\d+)k", i.name).group(1))  # type: ignore[union-attr]
+        *_, left_kind, right_kind = i.name.split(".")
+        is_narrow = left_kind in narrow.TABLES and right_kind in narrow.TABLES
+        if not is_narrow and (left_kind, right_kind) != ("bf16", "bf16"):
             raise NotImplementedError(i.name)
         registers = [r.strip() for r in i.operands[0].strip("{}").split(",")]
         in_registers = i.operands[1].startswith("{")
@@ -545,12 +567,18 @@ class Block:
             for descriptor in [rhs] if lhs is None else [rhs, lhs]:
                 if self.unfenced[(descriptor & 0x3FFF) << 4]:
                     raise RuntimeError("expected a fence between what threads wrote and a product of it")
-            if lhs is None:
-                parts = [self.read(warp, r.strip(), "b32") for r in i.operands[1].strip("{}").split(",")]
+            parts = [self.read(warp, r.strip(), "b32") for r in i.operands[1].strip("{}").split(",")] if lhs is None else []
+            if is_narrow:
+                a = narrow.gather_rows(parts, left_kind) if lhs is None else narrow.read_operand(self.shared, lhs, 64, left_kind)
+                a = a if lhs is None else a[first_row : first_row + 16]
+            elif lhs is None:
                 a = async_units.gather_rows(parts)
             else:
                 a = async_units.read_operand(self.shared, lhs, 64, i.operands[-2] == "1")[first_row : first_row + 16]
-            b = async_units.read_operand(self.shared, rhs, columns, rhs_rows_are_k)
+            if is_narrow:
+                b = narrow.read_operand(self.shared, rhs, columns, right_kind)
+            else:
+                b = async_units.read_operand(self.shared, rhs, columns, rhs_rows_are_k)
             product = a @ b.T
             for number, register in enumerate(registers):
                 value = product[async_units.locate(number)]

@@ -26,7 +26,7 @@ func.func @user(%q: !global) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
   %c0 = arith.constant 0 : index
   %qs = tile.alloc_shared : !tile
-  // expected-error@below {{expected tile.copy, tile.store, tile.load_columns, tile.load_shared, tile.clear_unread or tile.mma as a user of a place}}
+  // expected-error@below {{expected tile.copy, tile.store, tile.transpose, tile.load_columns, tile.load_shared, tile.clear_unread or tile.mma as a user of a place}}
   tile.store_async %qs to %q[%c0, %c0] : !tile, !global
   return
 }

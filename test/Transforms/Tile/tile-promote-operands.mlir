@@ -166,3 +166,27 @@ func.func @columns(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %q: memref<?x64xbf1
   }
   return
 }
+
+// Values of 8 bits are transposed after each copy, one place for all loops.
+// CHECK-LABEL: func.func @values_of_8_bits
+// CHECK-SAME:    %[[K:[^:]*]]: memref<?x64xf8E4M3FN>, %[[V:[^:]*]]: memref<?x64xf8E5M2>
+func.func @values_of_8_bits(%k: memref<?x64xf8E4M3FN>, %v: memref<?x64xf8E5M2>, %p: tensor<64x128xf8E4M3FN>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  // CHECK-DAG: %[[VT:.*]] = tile.alloc_shared : !tile.shared<64x128xf8E5M2, swizzle = 128, quads>
+  // CHECK-DAG: %[[VS:.*]] = tile.alloc_shared : !tile.shared<128x64xf8E5M2, swizzle = 64>
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  // CHECK: tile.copy %[[V]]{{.*}} to %[[VS]]
+  // CHECK-NEXT: tile.transpose %[[VS]] to %[[VT]]
+  // CHECK: tile.mma %{{.*}}, %[[VT]] {transpose_rhs}
+  %a = tile.load %v[%c0, %c0] : memref<?x64xf8E5M2> -> tensor<128x64xf8E5M2>
+  %o = tile.mma %p, %a : tensor<64x128xf8E4M3FN>, tensor<128x64xf8E5M2> -> tensor<64x64xf32>
+  // CHECK: scf.for
+  scf.for %i = %c128 to %n step %c128 {
+    // CHECK: tile.copy %[[V]]{{.*}} to %[[VS]]
+    // CHECK-NEXT: tile.transpose %[[VS]] to %[[VT]]
+    // CHECK: tile.mma %{{.*}}, %[[VT]] {transpose_rhs}
+    %b = tile.load %v[%i, %c0] : memref<?x64xf8E5M2> -> tensor<128x64xf8E5M2>
+    %r = tile.mma %p, %b : tensor<64x128xf8E4M3FN>, tensor<128x64xf8E5M2> -> tensor<64x64xf32>
+  }
+  return
+}
