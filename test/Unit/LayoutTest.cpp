@@ -20,6 +20,7 @@ static constexpr Product makeProduct(int64_t threads, int64_t rows) {
           .form = Product::Form::Shared,
           .threads = threads,
           .rows = rows,
+          .steps = 1,
           .columnStep = 8,
           .columns = 256,
           .sumBytes = 32,

@@ -120,7 +120,7 @@ def CPUExpandFloat8Pass : Pass<"attn-cpu-expand-float8", "::mlir::ModuleOp"> {
     No processor widens them, and LLVM knows them as bytes. The exponent and the mantissa move to their places in an
     f32, whose exponent is too small by a constant: a product makes up for it, and normalizes what is subnormal.
 
-    Requires: functions on buffers, in any room of a CPU. Produces: the same without such
+    Requires: nothing. Produces: the same without such
     conversions. Fails when: never.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
