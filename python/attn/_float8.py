@@ -74,16 +74,15 @@ def to_float8(
         key = key - key.mean(dim=rows, keepdim=True)
     if rotate:
         query, key = _rotate(query), _rotate(key)
-    made = [
-        _round(x, narrow, rows, per, size)
-        for x, size in ((query, block), (key, block), (value, 0))
-    ]
-    how = {f"{name}_descale": scale for name, (_, scale) in zip("qkv", made)}
+    query, q_scale = _round(query, narrow, rows, per, block)
+    key, k_scale = _round(key, narrow, rows, per, block)
+    value, v_scale = _round(value, narrow, rows, per, 0)
+    how: Dict[str, Any] = {"q_descale": q_scale, "k_descale": k_scale, "v_descale": v_scale}
     if block:
         how["descale_block"] = block
     if layout != "bhsd":
         how["layout"] = layout
-    return Float8(*[codes for codes, _ in made], how)
+    return Float8(query, key, value, how)
 
 
 def _rotate(x: Any) -> Any:

@@ -223,7 +223,8 @@ def attend(q: Any, k: Any, v: Any, scales: Scales, asked: Tuple, layout: str, ho
     ]
     for name, found, x in zip(_NAMES, checked, (q, k, v)):
         _check_heads(f"{name}_descale", found, x, rows_first)
-    scales = Scales(*checked, scales.block, scales.out_dtype)
+    q_scale, k_scale, v_scale = checked
+    scales = Scales(q_scale, k_scale, v_scale, scales.block, scales.out_dtype)
     device = -1 if _arrays.is_numpy(q) else q.get_device()
     spec = Spec(
         _output_type(scales.out_dtype),
