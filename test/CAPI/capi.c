@@ -156,14 +156,13 @@ static void testCalls(const attn_kernel *kernel, Call *call) {
   SPOIL(call->tensors[1].data = NULL, "key: expected an address of data, got a null address");
   SPOIL(call->tensors[1].shape = NULL, "key: expected a shape, got a null address");
   SPOIL(call->tensors[1].dtype.bits = 16, "key: expected elements of f32, got f16");
-  SPOIL(
-      call->tensors[1].dtype.bits = 24,
-      "key: expected elements of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, bool, i8, i32 or i64, got DLPack type code 2 "
-      "of 24 bits and 1 lanes");
-  SPOIL(
-      call->tensors[1].dtype.bits = 0,
-      "key: expected elements of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, bool, i8, i32 or i64, got DLPack type code 2 "
-      "of 0 bits and 1 lanes");
+  SPOIL(call->tensors[1].dtype.bits = 24,
+        "key: expected elements of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, bool, i8, i32 or i64, "
+        "got DLPack type code 2 "
+        "of 24 bits and 1 lanes");
+  SPOIL(call->tensors[1].dtype.bits = 0, "key: expected elements of f16, bf16, f32, f64, f8E4M3FN, "
+                                         "f8E5M2, bool, i8, i32 or i64, got DLPack type code 2 "
+                                         "of 0 bits and 1 lanes");
   SPOIL(call->tensors[1].dtype.lanes = 4, "key: expected elements of f16, bf16, f32");
   SPOIL(call->tensors[1].ndim = 3, "key: expected 4 dimensions, got 3");
   SPOIL(call->tensors[1].device.device_type = ATTN_DL_CUDA,
