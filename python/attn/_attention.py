@@ -14,6 +14,7 @@ from .typing import (
     ArrayT,
     Causal,
     DropoutSeed,
+    DType,
     Layout,
     Mask,
     OptionsLike,
@@ -44,7 +45,7 @@ def attention(
     k_descale: Scale = None,
     v_descale: Scale = None,
     descale_block: Optional[Union[int, Tuple[int, int]]] = None,
-    out_dtype: Any = None,
+    out_dtype: Optional[DType] = None,
 ) -> ArrayT: ...
 
 
@@ -69,7 +70,7 @@ def attention(
     k_descale: Scale = None,
     v_descale: Scale = None,
     descale_block: Optional[Union[int, Tuple[int, int]]] = None,
-    out_dtype: Any = None,
+    out_dtype: Optional[DType] = None,
 ) -> Tuple[ArrayT, ArrayT]: ...
 
 
@@ -94,7 +95,7 @@ def attention(
     k_descale: Scale = None,
     v_descale: Scale = None,
     descale_block: Optional[Union[int, Tuple[int, int]]] = None,
-    out_dtype: Any = None,
+    out_dtype: Optional[DType] = None,
 ) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
 
 
@@ -118,7 +119,7 @@ def attention(
     k_descale: Scale = None,
     v_descale: Scale = None,
     descale_block: Optional[Union[int, Tuple[int, int]]] = None,
-    out_dtype: Any = None,
+    out_dtype: Optional[DType] = None,
     **others: Any,
 ) -> Any:
     """softmax(score(scale * q k^T)) v over the keys that the mask keeps.

@@ -9,7 +9,7 @@ from typing import Any, Dict, Literal, NamedTuple, Tuple, Union
 from . import _arrays
 from ._library import refuse
 from ._problem import is_rows_first
-from .typing import Array, Layout
+from .typing import Array, DType, Layout
 
 
 class Float8(NamedTuple):
@@ -29,7 +29,7 @@ def to_float8(
     per: Union[Literal["tensor", "head"], int] = "head",
     smooth: bool = False,
     rotate: bool = False,
-    dtype: Any = "float8_e4m3fn",
+    dtype: DType = "float8_e4m3fn",
     layout: Layout = "bhsd",
 ) -> Float8:
     """Rounds queries, keys and values to 8 bits, with scales that use their whole range.
