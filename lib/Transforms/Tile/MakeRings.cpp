@@ -40,6 +40,7 @@
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
+#include "lib/Transforms/Tile/Rings.h"
 #include "lib/Transforms/Tile/Variables.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -52,32 +53,6 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// A row that comes and goes with the tile of a ring: its lifetimes are those of the tile, in
-/// order.
-struct Passenger {
-  PlaceLifetimes uses;
-  Value place;
-};
-
-/// A place, as a ring.
-struct Ring {
-  PlaceLifetimes uses;
-  Value place, full, empty;
-  SmallVector<Passenger, 2> passengers;
-  /// Where the writer and each reader stand: the index of a slot among those of the kernel.
-  std::optional<unsigned> writerSlot;
-  llvm::SmallDenseMap<RoleAttr, unsigned> readerSlots;
-  /// Of a place that threads of one role fill and read: the ring whose slot says which stage.
-  const Ring *guide = nullptr;
-
-  std::optional<unsigned> getReaderSlot(RoleAttr role) const {
-    if (guide)
-      return guide->getReaderSlot(role);
-    auto it = readerSlots.find(role);
-    return it == readerSlots.end() ? std::nullopt : std::optional(it->second);
-  }
-};
-
 /// The stages that warpgroups of a role pass over in a turn of a loop, by the loop's uses of rings.
 struct Passing {
   RoleAttr role;
@@ -102,7 +77,7 @@ public:
 
   LogicalResult run() {
     for (const Ring &ring : rings)
-      if (failed(checkBytes(ring)) || failed(checkGathered(ring.uses)))
+      if (failed(checkRing(ring)))
         return failure();
     if (failed(checkClearings(kernel)))
       return failure();
@@ -127,8 +102,6 @@ public:
   }
 
 private:
-  static LogicalResult checkBytes(const Ring &ring);
-  static LogicalResult checkGathered(const PlaceLifetimes &uses);
   static LogicalResult checkClearings(func::FuncOp kernel);
   int64_t countThreads(RoleAttr role) const;
   /// Where each of them arrives at a barrier, and where one arrives for each product.
@@ -225,43 +198,6 @@ int64_t RingMaker::countArriving(RoleAttr role) const {
 
 int64_t RingMaker::countUnits(RoleAttr role) const {
   return role.getElected() ? 1 : machine.getUnits(role.getWarpgroups());
-}
-
-/// Bytes of one use: of the tile and of what travels with it.
-static int64_t countBytes(const Ring &ring) {
-  AllocSharedOp place = ring.uses.place;
-  int64_t bytes = place.getType().getStageBytes();
-  for (const Passenger &passenger : ring.passengers) {
-    AllocSharedOp row = passenger.uses.place;
-    bytes += row.getType().getStageBytes();
-  }
-  return bytes;
-}
-
-/// A barrier counts the bytes of a copy (barrier_expect_c1).
-LogicalResult RingMaker::checkBytes(const Ring &ring) {
-  AllocSharedOp place = ring.uses.place;
-  int64_t bytes = countBytes(ring);
-  if (bytes < 1 << 20)
-    return success();
-  return place.emitOpError(
-             "expected a place of fewer than 1048576 bytes, which a barrier can count, got ")
-         << bytes;
-}
-
-/// Threads gather rows of a constant number of whole pieces (gather_async_c2).
-LogicalResult RingMaker::checkGathered(const PlaceLifetimes &uses) {
-  if (!uses.isGathered())
-    return success();
-  for (const Lifetime &lifetime : uses.lifetimes) {
-    auto copy = cast<CopyOp>(lifetime.fill);
-    auto type = cast<SharedType>(copy.getDest().getType());
-    auto source = cast<MemRefType>(copy.getSource().getType());
-    if (!canGatherRows(source, type))
-      return copy.emitOpError("expected pages whose rows are a constant multiple of ")
-             << attn::kChunkBytes << " bytes and fit a warp, got " << source << " and " << type;
-  }
-  return success();
 }
 
 /// Whether a stage of the place may follow another one (shared_c4).
@@ -464,7 +400,7 @@ void RingMaker::fill(Ring &ring, unsigned lifetime) {
 
 void RingMaker::copyBoxes(Ring &ring, unsigned lifetime, Value slot) {
   RoleAttr role = ring.uses.writer;
-  create<BarrierExpectOp>(role, ring.full, slot, countBytes(ring));
+  create<BarrierExpectOp>(role, ring.full, slot, ring.countBytes());
   auto start = [&](CopyOp copy, Value place) {
     create<CopyAsyncOp>(role, copy.getSource(), copy.getOffsets(), getStage(place, slot), ring.full,
                         slot);
@@ -614,43 +550,6 @@ void RingMaker::leave(Operation *op, Operation *now) {
     release(event);
 }
 
-/// Whether all lifetimes of a row lie within those of the tile, which a product ends. The tile's
-/// barrier counts bytes.
-static bool travelsWith(const PlaceLifetimes &row, const PlaceLifetimes &tile) {
-  if (tile.isStored() || tile.isGathered() || row.writer != tile.writer ||
-      row.lifetimes.size() != tile.lifetimes.size())
-    return false;
-  return llvm::all_of(llvm::zip_equal(row.lifetimes, tile.lifetimes), [](auto pair) {
-    auto &[inner, outer] = pair;
-    auto isWithin = [&](const auto &entry) {
-      auto readers = outer.readers.find(entry.first);
-      return readers != outer.readers.end() && isa<MmaOp>(readers->second.last) &&
-             entry.second.last->isBeforeInBlock(readers->second.last);
-    };
-    return inner.fill->getBlock() == outer.fill->getBlock() &&
-           llvm::all_of(inner.readers, isWithin);
-  });
-}
-
-/// A ring for each tile, with the rows that travel with it.
-static FailureOr<std::vector<Ring>> makeRings(MutableArrayRef<PlaceLifetimes> places) {
-  std::vector<Ring> rings;
-  SmallVector<PlaceLifetimes> rows;
-  for (PlaceLifetimes &place : places) {
-    bool isRow = place.place.getType().isRow();
-    (isRow ? rows.emplace_back() : rings.emplace_back().uses) = std::move(place);
-  }
-  for (PlaceLifetimes &place : rows) {
-    auto ring = llvm::find_if(
-        rings, [&](const Ring &candidate) { return travelsWith(place, candidate.uses); });
-    if (ring == rings.end())
-      return place.place.emitOpError("expected a row that is filled beside a tile, and read before "
-                                     "the tile's last product, got one that is alone");
-    ring->passengers.push_back({std::move(place), Value()});
-  }
-  return rings;
-}
-
 /// Whether warpgroups can pass over turns of the loop: all that happens in one is that one role
 /// copies and another multiplies. Where threads of a role meet, all have to come.
 static bool canPassOver(scf::ForOp loop, PartBeginOp begin) {
@@ -694,7 +593,7 @@ struct MakeRingsPass
     FailureOr<SmallVector<PlaceLifetimes>> places = findLifetimes(kernel);
     if (failed(places))
       return failure();
-    FailureOr<std::vector<Ring>> rings = makeRings(*places);
+    FailureOr<std::vector<Ring>> rings = findRings(*places);
     if (failed(rings))
       return failure();
     return RingMaker(kernel, *rings).run();
