@@ -179,17 +179,7 @@ struct ClearUnreadPattern : TilePattern<ClearUnreadOp> {
             rows = cast<SharedType>(op.getValues().getType()).getNumRows();
     Clearing clearing(rewriter, op, adaptor.getValues().front(), marks, threads / kLanes);
     Value thread = context.getRoleThread(rewriter, op);
-    for (int64_t first = 0; first < rows; first += threads) {
-      Value row = LLVM::AddOp::create(rewriter, loc, thread, i32(rewriter, loc, first));
-      OpBuilder::InsertionGuard guard(rewriter);
-      if (first + threads > rows) {
-        Value exists = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ult, row,
-                                            i32(rewriter, loc, rows));
-        rewriter.setInsertionPointToStart(
-            scf::IfOp::create(rewriter, loc, exists, /*withElseRegion=*/false).thenBlock());
-      }
-      clearing.emit(row, from);
-    }
+    emitShares(rewriter, loc, thread, threads, rows, [&](Value row) { clearing.emit(row, from); });
     rewriter.eraseOp(op);
     return success();
   }

@@ -241,13 +241,7 @@ private:
 
   /// Calls `emit` with the numbers from 0 to `count` that are the thread's.
   void forEach(int64_t count, llvm::function_ref<void(Value)> emit) {
-    for (int64_t first = 0; first < count; first += threads) {
-      OpBuilder::InsertionGuard guard(b);
-      Value index = LLVM::AddOp::create(b, loc, thread, c(first));
-      if (first + threads > count)
-        enterIf(index, count);
-      emit(index);
-    }
+    emitShares(b, loc, thread, threads, count, emit);
   }
 
   /// Of row `row` + `below`; `to` is the piece's place in `row`, or null.

@@ -76,6 +76,21 @@ Value attn::tile::i64(OpBuilder &builder, Location loc, int64_t value) {
   return LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
 }
 
+void attn::tile::emitShares(OpBuilder &b, Location loc, Value first, int64_t step, int64_t count,
+                            llvm::function_ref<void(Value)> emit) {
+  for (int64_t begin = 0; begin < count; begin += step) {
+    OpBuilder::InsertionGuard guard(b);
+    Value index = LLVM::AddOp::create(b, loc, first, i32(b, loc, begin));
+    if (begin + step > count) {
+      Value exists =
+          LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, index, i32(b, loc, count));
+      b.setInsertionPointToStart(
+          scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false).thenBlock());
+    }
+    emit(index);
+  }
+}
+
 Value attn::tile::toI32(OpBuilder &builder, Location loc, Value index) {
   if (index.getType().isInteger(32))
     return index;

@@ -82,6 +82,10 @@ template <typename OpT> struct TilePattern : mlir::OpConversionPattern<OpT> {
 /// Integer constants of the LLVM dialect.
 mlir::Value i32(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
 mlir::Value i64(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
+/// Calls `emit` with `first`, `first` + `step` and so on below `count`: what is a thread's, or a
+/// warp's, of so many.
+void emitShares(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value first, int64_t step,
+                int64_t count, llvm::function_ref<void(mlir::Value)> emit);
 /// An index as i32.
 mlir::Value toI32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value index);
 /// `pointer + bytes`.

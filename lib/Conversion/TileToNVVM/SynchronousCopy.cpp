@@ -136,17 +136,8 @@ struct CopyPattern : TilePattern<CopyOp> {
     const Kernel &kernel = context.getKernel(op);
     int64_t threads = kernel.warpgroups * kernel.machine->warpgroupThreads,
             chunks = copy.getChunksPerRow() * type.getNumRows();
-    for (int64_t first = 0; first < chunks; first += threads) {
-      Value chunk = LLVM::AddOp::create(rewriter, loc, kernel.thread, i32(rewriter, loc, first));
-      OpBuilder::InsertionGuard guard(rewriter);
-      if (first + threads > chunks) {
-        Value exists = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ult, chunk,
-                                            i32(rewriter, loc, chunks));
-        rewriter.setInsertionPointToStart(
-            scf::IfOp::create(rewriter, loc, exists, /*withElseRegion=*/false).thenBlock());
-      }
-      copy.emit(chunk);
-    }
+    emitShares(rewriter, loc, kernel.thread, threads, chunks,
+               [&](Value chunk) { copy.emit(chunk); });
     NVVM::FenceProxyOp::create(
         rewriter, loc, NVVM::ProxyKind::async_shared,
         NVVM::SharedSpaceAttr::get(rewriter.getContext(), NVVM::SharedSpace::shared_cta));

@@ -17,7 +17,6 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Conversion/TileToNVVM/Registers.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -90,22 +89,14 @@ struct TransposePattern : TilePattern<TransposeOp> {
             rowPieces = from.getNumRows() / kRows,
             pieces = rowPieces * from.getNumColumns() / kColumns;
     Piece piece(rewriter, loc, op, adaptor.getSource().front(), adaptor.getDest().front(), lane);
-    for (int64_t first = 0; first < pieces; first += warps) {
-      Value number = LLVM::AddOp::create(rewriter, loc, warp, i32(rewriter, loc, first));
-      OpBuilder::InsertionGuard guard(rewriter);
-      if (first + warps > pieces) {
-        Value exists = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ult, number,
-                                            i32(rewriter, loc, pieces));
-        auto branch = scf::IfOp::create(rewriter, loc, exists, /*withElseRegion=*/false);
-        rewriter.setInsertionPointToStart(branch.thenBlock());
-      }
+    emitShares(rewriter, loc, warp, warps, pieces, [&](Value number) {
       auto scale = [&](Value value, int64_t by) -> Value {
         return LLVM::MulOp::create(rewriter, loc, value, i32(rewriter, loc, by));
       };
       Value count = i32(rewriter, loc, rowPieces);
       piece.emit(scale(LLVM::URemOp::create(rewriter, loc, number, count), kRows),
                  scale(LLVM::UDivOp::create(rewriter, loc, number, count), kColumns));
-    }
+    });
     rewriter.eraseOp(op);
     return success();
   }
