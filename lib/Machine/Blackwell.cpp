@@ -13,6 +13,7 @@
 
 #include "lib/Machine/Blackwell.h"
 #include "lib/Machine/Ampere.h"
+#include "lib/Machine/Hopper.h"
 #include "lib/Machine/Swizzle.h"
 
 using namespace attn;
@@ -40,11 +41,7 @@ constinit const Machine attn::kBlackwellSmall = {
     .ptx = "+ptx87",
 
     .product = kWarpProduct,
-    .copy = {.kind = Copy::Kind::Boxes,
-             .signal = Copy::Signal::Bytes,
-             .rows = 256,
-             .rank = 5,
-             .addsInBulk = true},
+    .copy = kBoxCopy,
     .roles = {.budgets = kBudgets, .stayBudgets = kStayBudgets},
     .overlapsLaunches = true,
     .addedTogether = 4,

@@ -12,6 +12,13 @@
 
 namespace attn {
 
+/// One thread copies boxes, whose bytes a barrier counts.
+inline constexpr Copy kBoxCopy = {.kind = Copy::Kind::Boxes,
+                                  .signal = Copy::Signal::Bytes,
+                                  .rows = 256,
+                                  .rank = 5,
+                                  .addsInBulk = true};
+
 extern const Machine kHopper;
 
 } // namespace attn

@@ -306,9 +306,9 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   llvm::ArrayRef<Row> rows = getPolicy(machine).rows;
   if (machine.product.form == Product::Form::Registers)
     return chooseForWarps(machine, problem);
-  // Nobody has measured elements of several factors.
   if (problem.factors.bytes == 1)
     return chooseForBytes(machine, problem);
+  // Nobody has measured elements of several factors.
   if (rows.empty() || problem.factors.parts > 1)
     return chooseWidest(machine, problem);
   unsigned traits = getTraits(problem);
