@@ -170,8 +170,8 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    slopes*      f32   (H), with ALiBi
  *    seed*        i64   (1), with dropout
  *    q_descale*, k_descale*, v_descale*
- *                 f32   (B, S), with a type of 8 bits: what its elements are multiplied by. S
- *                       divides the heads, of which each reads one of its own or of its group's
+ *                 f32   (B, S), with a type of 8 bits: scales of its elements. S divides the
+ *                       heads. Each head reads its own scale, or that of its group.
  *    scale*       f32   a scalar
  *    sink*        f32   (H)
  *

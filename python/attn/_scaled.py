@@ -182,7 +182,7 @@ def _output_type(dtype: Any) -> str:
     return str(type_)
 
 
-def _find_plan(q: Any, v: Any, spec: Spec, scales: Scales, options: Any) -> Tuple[Any, List[Any]]:
+def _find_plan(q: Any, spec: Spec, scales: Scales, options: Any) -> Tuple[Any, List[Any]]:
     of_q, of_k = _find_blocks(scales.block)
     given = scales.q, scales.k, scales.v
     types = tuple(_type_of(x) for x in given)
@@ -239,6 +239,6 @@ def attend(q: Any, k: Any, v: Any, scales: Scales, asked: Tuple, layout: str, ho
         has_sink=sink is not None,
         return_lse=bool(return_lse),
     )
-    plan, arrays = _find_plan(q, v, spec, scales, options)
+    plan, arrays = _find_plan(q, spec, scales, options)
     found = Given(q, k, v, scale, sink, rows_first, _foreign.import_all(arrays))
     return _foreign.export(plan.run_scaled(found, scales), given)

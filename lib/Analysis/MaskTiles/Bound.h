@@ -88,6 +88,8 @@ struct ExprNode {
   bool uses(Symbol position) const { return position == Symbol::Fixed ? usesFixed : usesRunning; }
   bool isConstant() const { return kind == Kind::Constant; }
   bool isConstant(int64_t c) const { return isConstant() && constant == c; }
+  /// The read whose value a search takes in place of the position, or null.
+  Expr getThrough() const { return operands.size() > 2 ? operands[2] : nullptr; }
   bool isTrue() const { return kind == Kind::Bool && constant; }
   bool isFalse() const { return kind == Kind::Bool && !constant; }
 };
@@ -156,12 +158,12 @@ private:
 /// The values of the unknowns for `evaluate`.
 struct Environment {
   int64_t fixedBegin = 0, fixedEnd = 0, numRunning = 0;
-  /// Where a search is.
-  int64_t running = 0;
   /// An integer or i1 value that is constant in the block (inside or outside the mask region).
   llvm::function_ref<int64_t(mlir::Value)> scalar;
   /// An element of a captured tensor.
   llvm::function_ref<int64_t(mlir::Value tensor, llvm::ArrayRef<int64_t>)> element;
+  /// Where a search is.
+  int64_t running = 0;
 };
 
 int64_t evaluate(Expr expr, const Environment &environment);

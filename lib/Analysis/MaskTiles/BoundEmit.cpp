@@ -80,10 +80,10 @@ int64_t Evaluator::evaluateSearch(Expr expr) {
   int64_t low = 0, high = environment.numRunning;
   while (low < high) {
     int64_t middle = (low + high) / 2, position = middle;
-    if (expr->operands.size() > 2) {
+    if (Expr through = expr->getThrough()) {
       Environment here = environment;
       here.running = middle;
-      position = attn::bound::evaluate(expr->operands[2], here);
+      position = attn::bound::evaluate(through, here);
     }
     if (evaluateElement(expr, position + offset) < least)
       low = middle + 1;
@@ -338,17 +338,17 @@ Value Emitter::emitSearch(Expr expr) {
   auto after = [&](OpBuilder &b, Location loc, ValueRange range) {
     Value sum = arith::AddIOp::create(b, loc, range[0], range[1]);
     Value middle = arith::DivUIOp::create(b, loc, sum, two);
-    Value position = middle;
-    Emitter here(b, loc, mask);
-    if (expr->operands.size() > 2) {
+    Value position;
+    if (Expr through = expr->getThrough()) {
+      Emitter here(b, loc, mask);
       here.symbols = symbols;
       here.scalars = scalars;
       here.bind(Symbol::Running, middle);
-      position = here.emit(expr->operands[2]);
+      Value read = b.createOrFold<arith::AddIOp>(loc, here.emit(through), offset);
+      position = here.emitInside(expr->value, read);
+    } else {
+      position = b.createOrFold<arith::AddIOp>(loc, middle, offset);
     }
-    position = b.createOrFold<arith::AddIOp>(loc, position, offset);
-    if (expr->operands.size() > 2)
-      position = here.emitInside(expr->value, position);
     SmallVector<Value> indices(leading);
     indices.push_back(position);
     Value element = tensor::ExtractOp::create(b, loc, expr->value, indices);

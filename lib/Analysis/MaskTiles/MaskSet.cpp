@@ -188,8 +188,8 @@ Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
   }
   case Kind::Search: {
     Expr least = operand(1, isLeast);
-    Expr through = expr->operands.size() > 2 ? expr->operands[2] : nullptr;
-    return least ? pool.search(expr->value, expr->leading, expr->operands[0], least, through)
+    return least ? pool.search(expr->value, expr->leading, expr->operands[0], least,
+                               expr->getThrough())
                  : nullptr;
   }
   default:

@@ -118,13 +118,10 @@ LogicalResult Folder::run() {
   if (!query || !key || !value)
     return op.emitOpError("expected query, key and value that are all scaled, or none, got ")
            << (query ? "a scaled query" : "a query that is not");
-  if (query.getSource().getType() != key.getSource().getType() &&
-      getElementTypeOrSelf(query.getSource()) != getElementTypeOrSelf(key.getSource()))
-    return op.emitOpError("expected scaled elements of one type, got ")
-           << query.getSource().getType() << " and " << key.getSource().getType();
-  if (getElementTypeOrSelf(query.getSource()) != getElementTypeOrSelf(value.getSource()))
-    return op.emitOpError("expected scaled elements of one type, got ")
-           << query.getSource().getType() << " and " << value.getSource().getType();
+  for (ScaledOp other : {key, value})
+    if (getElementTypeOrSelf(query.getSource()) != getElementTypeOrSelf(other.getSource()))
+      return op.emitOpError("expected scaled elements of one type, got ")
+             << query.getSource().getType() << " and " << other.getSource().getType();
   Operand rows = makeOperand(query, /*isQuery=*/true), keys = makeOperand(key, false),
           values = makeOperand(value, false);
   Block &score = getScore();
