@@ -11,10 +11,8 @@ measures the CPU's kernels.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
-from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
@@ -82,20 +80,10 @@ def measure_problem(o: argparse.Namespace, d: int, length: int, causal: bool) ->
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dims", type=int, nargs="+", default=[64, 128])
-    parser.add_argument("--lengths", type=int, nargs="+", default=[1024, 4096, 16384])
-    parser.add_argument("--tokens", type=int, default=TOKENS, help="of all sequences (default: %(default)s)")
-    parser.add_argument("--hidden", type=int, default=2048, help="columns of all heads (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.3, help="per candidate and round (default: %(default)s)")
-    parser.add_argument("--out", help="write the result here, as JSON")
+    measure.add_problem_options(parser, [64, 128], TOKENS)
     o = parser.parse_args(arguments)
     torch.backends.cuda.matmul.allow_tf32 = False
-    rows = [measure_problem(o, d, length, causal) for d in o.dims for length in o.lengths for causal in (False, True)]
-    if o.out:
-        result = {"machine": measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "problems": rows}
-        Path(o.out).write_text(json.dumps(result, indent=1) + "\n")
-    return int(not all(row["right"] for row in rows))
+    return measure.measure_problems(o, measure_problem)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ round behind a lead of its own, and what is reported are medians over rounds and
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import random
@@ -144,6 +145,26 @@ def describe_machine() -> Dict[str, Any]:
     except ImportError:
         pass
     return facts
+
+
+def add_problem_options(parser: argparse.ArgumentParser, dims: List[int], tokens: int) -> None:
+    """What benches ask that measure each head dimension and length, full and causal."""
+    parser.add_argument("--dims", type=int, nargs="+", default=dims)
+    parser.add_argument("--lengths", type=int, nargs="+", default=[1024, 4096, 16384])
+    parser.add_argument("--tokens", type=int, default=tokens, help="of all sequences (default: %(default)s)")
+    parser.add_argument("--hidden", type=int, default=2048, help="columns of all heads (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3, help="per candidate and round (default: %(default)s)")
+    parser.add_argument("--out", help="write the result here, as JSON")
+
+
+def measure_problems(o: argparse.Namespace, measure: Callable[[argparse.Namespace, int, int, bool], Dict[str, Any]]) -> int:
+    """All problems of such options, and the result file. 1 where one is not right."""
+    rows = [measure(o, d, length, causal) for d in o.dims for length in o.lengths for causal in (False, True)]
+    if o.out:
+        result = {"machine": describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "problems": rows}
+        Path(o.out).write_text(json.dumps(result, indent=1) + "\n")
+    return int(not all(row["right"] for row in rows))
 
 
 def merge_rows(path: str, result: Dict[str, Any], identify: Callable[[Dict[str, Any]], Any]) -> Dict[str, Any]:
