@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "test/Execution/Dims.h"
 #include "test/Execution/Execution.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
 namespace attn::test {
@@ -54,17 +54,11 @@ INSTANTIATE_TEST_SUITE_P(All, NarrowVariantTest,
                            return getNarrowVariants()[info.param].name;
                          });
 
-using Dims = std::pair<int64_t, int64_t>;
-
 static std::vector<Dims> getDims() {
   std::vector<Dims> dims = {{16, 16},   {48, 48},   {80, 80},  {128, 128}, {192, 128},
                             {256, 256}, {144, 112}, {64, 128}, {128, 64}};
   dims.resize(countIfNarrow(dims.size()));
   return dims;
-}
-
-static std::string nameDims(const testing::TestParamInfo<Dims> &info) {
-  return llvm::formatv("D{0}_Dv{1}", info.param.first, info.param.second).str();
 }
 
 struct NarrowDimsTest : testing::TestWithParam<Dims> {};

@@ -98,8 +98,8 @@ struct Extents {
 /// As devices hold it: the unit of what lse loses to rounding (s17).
 inline constexpr float kLog2e = 1.44269504f;
 
-/// What elements of 8 bits are multiplied by: nothing, or a number for a tensor, for each batch and
-/// key head, or for each block of rows of a head too.
+/// Scales of elements of 8 bits: none, or one for a tensor, for each batch and key head, or for
+/// each block of rows of a head too.
 enum class Scales { None, Tensor, Heads, Blocks };
 
 /// What a kernel is compiled for.

@@ -9,11 +9,11 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "test/Execution/Dims.h"
 #include "test/Execution/Execution.h"
 #include "test/Execution/GradExecution.h"
 #include "test/Execution/Sequences.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
 namespace attn::test {
@@ -52,17 +52,11 @@ INSTANTIATE_TEST_SUITE_P(All, WideVariantTest,
                            return getVariants()[info.param].name;
                          });
 
-using Dims = std::pair<int64_t, int64_t>;
-
 static std::vector<Dims> getDims() {
   std::vector<Dims> dims = {{8, 8},     {40, 40},   {80, 80},  {128, 128}, {192, 128},
                             {256, 256}, {136, 120}, {64, 128}, {128, 64}};
   dims.resize(countIfSplit(dims.size()));
   return dims;
-}
-
-static std::string nameDims(const testing::TestParamInfo<Dims> &info) {
-  return llvm::formatv("D{0}_Dv{1}", info.param.first, info.param.second).str();
 }
 
 struct WideDimsTest : testing::TestWithParam<Dims> {};

@@ -256,6 +256,8 @@ TEST(TrainingSpecTest, WordsThatContradict) {
       "invalid argument: isGradient: expected keys and values in one piece, got pages or sequences";
   EXPECT_EQ(getError([](AttentionSpec &s) { s.isGradient = true, s.pageSize = 8; }), whole);
   EXPECT_EQ(getError([](AttentionSpec &s) { s.isGradient = s.isRagged = true; }), whole);
+  EXPECT_EQ(getError([](AttentionSpec &s) { s.isGradient = true, s.type = DataType::F8E5M2; }),
+            "invalid argument: isGradient: expected f16, bf16 or f32, got f8E5M2");
   EXPECT_EQ(getError([](AttentionSpec &s) { s.softcap = -1; }),
             "invalid argument: softcap: expected a number from 0 on, got -1.000000");
   EXPECT_EQ(getError([](AttentionSpec &s) { s.dropout = 1.5; }),

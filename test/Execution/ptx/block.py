@@ -497,14 +497,20 @@ class Block:
         self.meet(warp, f"warpgroup {warp.number // 4}", 4)
         return False
 
+    def find_matrices(self, warp: Warp, i: Instruction, lanes: np.ndarray, registers: str, rows: str) -> Tuple[List[str], np.ndarray]:
+        """The registers that ldmatrix or stmatrix names, one a matrix, and the addresses of rows that lanes have."""
+        kind = i.name.partition(".")[0]
+        if not lanes.all() or not i.name.startswith(f"{kind}.sync.aligned.m8n8.x") or not i.name.endswith("shared.b16"):
+            raise NotImplementedError(i.text)
+        names = registers.strip("{}").split(",")
+        addresses = self.read_addresses(warp, rows).astype(np.int64)
+        if (addresses[: 8 * len(names)] % 16).any():
+            raise RuntimeError("expected rows of matrices at multiples of 16 bytes")
+        return names, addresses
+
     def do_ldmatrix(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         """8 x 8 matrices of 16 bits: each lane has the address of a row, and afterwards two neighbours of a row or a column."""
-        if not lanes.all() or not i.name.startswith("ldmatrix.sync.aligned.m8n8.x") or not i.name.endswith("shared.b16"):
-            raise NotImplementedError(i.text)
-        addresses = self.read_addresses(warp, i.operands[1]).astype(np.int64)
-        registers = i.operands[0].strip("{}").split(",")
-        if (addresses[: 8 * len(registers)] % 16).any():
-            raise RuntimeError("expected rows of matrices at multiples of 16 bytes")
+        registers, addresses = self.find_matrices(warp, i, lanes, i.operands[0], i.operands[1])
         words, lane = self.shared.view(np.uint16), np.arange(32)
         for number, register in enumerate(registers):
             rows = words[addresses[8 * number : 8 * number + 8, None] // 2 + np.arange(8)]
@@ -514,14 +520,9 @@ class Block:
 
     def do_stmatrix(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         """The inverse of ldmatrix."""
-        if not lanes.all() or not i.name.startswith("stmatrix.sync.aligned.m8n8.x") or not i.name.endswith("shared.b16"):
-            raise NotImplementedError(i.text)
         if ".trans." in i.name:
             raise NotImplementedError(i.text)
-        addresses = self.read_addresses(warp, i.operands[0]).astype(np.int64)
-        registers = i.operands[1].strip("{}").split(",")
-        if (addresses[: 8 * len(registers)] % 16).any():
-            raise RuntimeError("expected rows of matrices at multiples of 16 bytes")
+        registers, addresses = self.find_matrices(warp, i, lanes, i.operands[1], i.operands[0])
         words, lane = self.shared.view(np.uint32), np.arange(32)
         for number, register in enumerate(registers):
             at = addresses[8 * number + lane // 4] + lane % 4 * 4
