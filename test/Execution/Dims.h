@@ -1,4 +1,4 @@
-//===- Dims.h - head dimensions as parameters of tests ------------------------------------------===//
+//===- Dims.h - head dimensions as parameters of tests -----------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Rings.cpp - places that are filled in turn, as rings ------------------------------------===//
+//===- Rings.cpp - places that are filled in turn, as rings ------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
