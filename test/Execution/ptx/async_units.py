@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Optional, Sequence
 
 import numpy as np
 
@@ -21,8 +21,13 @@ class Barrier:
         self.count = self.pending = count
         self.bytes = 0
         self.phase = 0
+        # What comes before arrivals in tensor memory (order.py), and before the end of the last phase.
+        self.gathered: Optional[np.ndarray] = None
+        self.told: Optional[np.ndarray] = None
 
-    def arrive(self, announced: int = 0) -> None:
+    def arrive(self, announced: int = 0, told: Optional[np.ndarray] = None) -> None:
+        if told is not None:
+            self.gathered = told if self.gathered is None else np.maximum(self.gathered, told)
         self.bytes += announced
         self.pending -= 1
         if self.pending < 0:
@@ -37,6 +42,7 @@ class Barrier:
         if self.pending == 0 and self.bytes == 0:
             self.phase ^= 1
             self.pending = self.count
+            self.told = self.gathered
 
     def has_ended(self, parity: int) -> bool:
         return self.phase != parity

@@ -21,6 +21,7 @@ from . import async_units, narrow
 from .async_units import SHARED, Barrier, TensorMap
 from .program import Instruction, Kernel
 from .scalars import TYPES, compute
+from .tensor_memory import TensorMemory
 
 # Addresses of what kernels are given: of parameters in memory, and of tensors, far apart.
 PARAMETERS, TENSORS = 1 << 60, 1 << 40
@@ -73,6 +74,8 @@ class Warp:
         # Pieces that its threads copy and that have not landed.
         self.pieces: List[Copy] = []
         self.waits_for: Optional[Tuple[str, int]] = None
+        # Registers that tcgen05.ld fills, until the warp waits for it.
+        self.loading: Dict[str, np.ndarray] = {}
 
 
 class Block:
@@ -86,8 +89,10 @@ class Block:
         self.copies: List[Copy] = []
         # Bytes that threads wrote, and that the asynchronous proxy does not see yet.
         self.unfenced = np.zeros(self.shared.size, bool)
+        # Bytes of boxes that have not landed.
+        self.arriving = np.zeros(self.shared.size, bool)
         # Arrivals of lanes at barriers, with the pieces that they wait for.
-        self.arrivals: List[Tuple[Barrier, int, List[Copy]]] = []
+        self.arrivals: List[Tuple[Barrier, int, List[Copy], Optional[np.ndarray]]] = []
         # At the one barrier that counts: who votes, the register of the answer, the lanes and their votes.
         self.votes: List[Tuple[Warp, str, np.ndarray, np.ndarray]] = []
         self.warps = [Warp(number) for number in range(threads // 32)]
@@ -96,6 +101,8 @@ class Block:
         self.late = self.random.choice(self.warps)
         # Counts what others may wait for.
         self.events = 0
+        # Of blocks that use it.
+        self.tensor: Optional[TensorMemory] = None
 
     # ---- running
 
@@ -120,6 +127,8 @@ class Block:
                 raise RuntimeError("nobody goes on:\n  " + "\n  ".join(where))
         for warp in self.warps:
             self.add_sums(warp)
+        if self.tensor:
+            self.tensor.check_end()
 
     def run_warp(self, warp: Warp) -> None:
         if warp.waits_for and not self.has_met(warp):
@@ -157,7 +166,7 @@ class Block:
             return handler(warp, i, lanes) is not False
         if family in ("addc", "subc") or ".cc." in i.name:
             return self.carry(warp, i, lanes)
-        value = compute(i.name, lambda k, type_: self.read(warp, i.operands[k + 1], type_))
+        value = compute(i.name, lambda k, type_: self.read(warp, i.operands[k + 1], type_), len(i.operands) - 1)
         self.write(warp, i.operands[0], value, lanes)
         return True
 
@@ -228,6 +237,8 @@ class Block:
             return to.type(SHARED)
         if operand in self.kernel.parameters:
             return to.type(PARAMETERS + self.kernel.parameters.index(operand))
+        if operand in warp.loading:
+            raise RuntimeError(f"{operand} is read before tcgen05.wait::ld")
         if operand.startswith("%") or operand == "p":
             raise RuntimeError(f"{operand} is read before it is written")
         return np.array([int(operand.rstrip("U"), 0) & (2 ** (8 * to.itemsize) - 1)], f"u{to.itemsize}").view(to)[0]
@@ -289,9 +300,15 @@ class Block:
         bytes_, at = self.find_bytes(warp, i.operands[0], parts[1], lanes)
         words = bytes_[: bytes_.size // type_.itemsize * type_.itemsize].view(f"u{type_.itemsize}")
         for number, register in enumerate(i.operands[1].strip("{}").split(",")):
-            words[at // type_.itemsize + number] = self.read(warp, register.strip(), parts[-1])[lanes].view(words.dtype)
             if parts[1] == "shared":
-                self.unfenced[(at + number * type_.itemsize)[:, None] + np.arange(type_.itemsize)] = True
+                self.note_written(warp, (at + number * type_.itemsize)[:, None] + np.arange(type_.itemsize))
+            words[at // type_.itemsize + number] = self.read(warp, register.strip(), parts[-1])[lanes].view(words.dtype)
+
+    def note_written(self, warp: Warp, where: np.ndarray) -> None:
+        """By threads, into shared memory."""
+        self.unfenced[where] = True
+        if self.tensor:
+            self.tensor.check_written(warp.number, where)
 
     def find_bytes(self, warp: Warp, operand: str, space: str, lanes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         addresses = self.read_addresses(warp, operand)[lanes]
@@ -349,6 +366,8 @@ class Block:
         warp.waits_for = (name, generation)
         is_last = len(there) == count
         self.meetings[name] = (set(), generation + 1) if is_last else (there, generation)
+        if is_last and self.tensor:
+            self.tensor.order.meet(there)
         self.events += 1
         return is_last
 
@@ -370,17 +389,29 @@ class Block:
             return None
         if kind == "try_wait":
             address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
-            ended = self.barriers[address].has_ended(self.read_one(warp, i.operands[2], "u32", lanes))
+            barrier = self.barriers[address]
+            ended = barrier.has_ended(self.read_one(warp, i.operands[2], "u32", lanes))
+            if ended and self.tensor and barrier.told is not None:
+                self.tensor.order.learn(warp.number, barrier.told)
             self.write(warp, i.operands[0], np.full(32, ended), lanes)
             return ended
         address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
         announced = self.read_one(warp, i.operands[2], "u32", lanes) if "expect_tx" in i.name else 0
         for _ in range(int(lanes.sum())):
-            self.barriers[address].arrive(announced)
+            self.barriers[address].arrive(announced, self.tell(warp))
         self.events += 1
         return None
 
+    def tell(self, warp: Warp) -> Optional[np.ndarray]:
+        return self.tensor.order.tell(warp.number) if self.tensor else None
+
     # ---- copies and products
+
+    def start(self, land: Callable[[], None]) -> Copy:
+        """Something that ends when it likes."""
+        copy = Copy(self.random.randint(1, 40), land)
+        self.copies.append(copy)
+        return copy
 
     def do_cp(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         if i.name.startswith("cp.reduce.async.bulk.global"):
@@ -391,7 +422,7 @@ class Block:
             self.add_sums(warp)
         elif i.name.startswith("cp.async.mbarrier.arrive.noinc"):
             barrier = self.barriers[int(self.read_addresses(warp, i.operands[0])[lanes][0])]
-            self.arrivals.append((barrier, int(lanes.sum()), list(warp.pieces)))
+            self.arrivals.append((barrier, int(lanes.sum()), list(warp.pieces), self.tell(warp)))
         elif i.name in ("cp.async.cg.shared.global", "cp.async.ca.shared.global"):
             self.copy_pieces(warp, i, lanes)
         elif i.name == "cp.async.wait_group":
@@ -421,10 +452,10 @@ class Block:
             self.unfenced[where] = True
 
         # Until it lands, nothing is there that could be read instead.
+        self.note_written(warp, where)
         self.shared[where] = 0xFF
-        copy = Copy(self.random.randint(1, 40), land)
+        copy = self.start(land)
         warp.pieces.append(copy)
-        self.copies.append(copy)
 
     def land_pieces(self, warp: Warp) -> None:
         for piece in list(warp.pieces):
@@ -434,12 +465,12 @@ class Block:
 
     def arrive_landed(self) -> None:
         waiting, self.arrivals = self.arrivals, []
-        for barrier, count, pieces in waiting:
+        for barrier, count, pieces, told in waiting:
             if any(piece.rounds > 0 for piece in pieces):
-                self.arrivals.append((barrier, count, pieces))
+                self.arrivals.append((barrier, count, pieces, told))
                 continue
             for _ in range(count):
-                barrier.arrive()
+                barrier.arrive(told=told)
             self.events += 1
 
     def reduce(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
@@ -474,10 +505,18 @@ class Block:
 
         def land() -> None:
             async_units.write_box(self.shared, to, box, map_.swizzle)
-            self.unfenced[to : to + box.nbytes] = False
+            self.unfenced[to : to + box.nbytes] = self.arriving[to : to + box.nbytes] = False
             barrier.complete(box.nbytes)
 
-        self.copies.append(Copy(self.random.randint(1, 40), land))
+        if self.tensor:
+            self.tensor.check_written(warp.number, np.arange(to, to + box.nbytes))
+        self.arriving[to : to + box.nbytes] = True
+        self.start(land)
+
+    def do_tcgen05(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        self.tensor = self.tensor or TensorMemory(self)
+        self.tensor.execute(warp, i, lanes)
+        self.events += 1
 
     def do_wgmma(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> Optional[bool]:
         kind = i.name.split(".")[1]
@@ -526,8 +565,8 @@ class Block:
         words, lane = self.shared.view(np.uint32), np.arange(32)
         for number, register in enumerate(registers):
             at = addresses[8 * number + lane // 4] + lane % 4 * 4
+            self.note_written(warp, at[:, None] + np.arange(4))
             words[at // 4] = self.read(warp, register.strip(), "b32")
-            self.unfenced[at[:, None] + np.arange(4)] = True
 
     def do_prmt(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         low, high = (self.read(warp, operand, "b32") for operand in i.operands[1:3])

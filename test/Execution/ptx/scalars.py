@@ -89,8 +89,8 @@ def split_name(name: str) -> Tuple[str, ...]:
     return tuple(part for part in name.split(".") if part not in IGNORED)
 
 
-def compute(name: str, read: Callable[[int, str], Lanes]) -> Lanes:
-    """What an instruction makes of its operands; `read(i, type)` is operand i behind the result."""
+def compute(name: str, read: Callable[[int, str], Lanes], count: int) -> Lanes:
+    """What an instruction makes of its `count` operands; `read(i, type)` is operand i behind the result."""
     parts = split_name(name)
     kind, type_ = ".".join(parts[:-1]), parts[-1]
     if parts[0] == "setp":
@@ -107,6 +107,12 @@ def compute(name: str, read: Callable[[int, str], Lanes]) -> Lanes:
     if kind == "bfe":
         return extract_bits(read(0, type_), read(1, "u32"), read(2, "u32"))
     operation = OPERATIONS[kind]
+    if type_ == "f32x2":
+        # Two numbers side by side in a register of 64 bits.
+        return operation(*(read(i, "b64").view(np.float32) for i in range(count))).view(np.uint64)
+    if kind in ("max", "min", "max.NaN", "min.NaN"):
+        # sm_100a has them of three.
+        return functools.reduce(operation, (read(i, type_) for i in range(count)))
     return operation(*(read(i, type_) for i in range(OPERANDS.get(kind, 2))))
 
 
