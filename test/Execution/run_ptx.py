@@ -63,6 +63,8 @@ RAGGED = "ragged "
 WIDE = "f32 "
 # Elements are f8E4M3FN with scales of key heads, and the output bf16.
 NARROW = "f8 "
+# Whose products take such elements.
+NARROW_TARGETS = ("cuda", "sm_90a")
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 64, "way=short", (1, 2, 1, 129, 130)),
@@ -678,6 +680,7 @@ def main() -> int:
     drawn = random.Random(o.seed)
     share, shares = map(int, os.environ.get("ATTN_SHARE", "0/1").split("/"))
     cases = CASES + (SAMPLED if o.case != "*" or o.sample else drawn.sample(SAMPLED, NUM_SAMPLED))
+    cases = [case for case in cases if o.target in NARROW_TARGETS or not is_narrow(case[2])]
     if o.sample:
         cases = drawn.sample(cases, o.sample)
     elif o.case == "*":

@@ -355,6 +355,8 @@ class Block:
         name, *counts = i.operands[1:-1] if is_vote else i.operands
         if is_vote:
             self.votes.append((warp, i.operands[0], lanes, self.read(warp, i.operands[-1], "pred")[lanes]))
+        # Warpgroups of a role may have a barrier each, whose number is then in a register.
+        name = str(self.read_one(warp, name, "u32", lanes))
         if self.meet(warp, name, int(counts[0]) // 32 if counts else len(self.warps)):
             self.count_votes(all if ".and." in i.name else any)
         return False
