@@ -137,7 +137,7 @@ test-serving: build ## Compare paged keys with dense ones in the whole grid of p
 
 # The assembler of `make assembler`, or of the path.
 PTXAS = $(firstword $(wildcard .venv/lib/python3*/site-packages/nvidia/cu13/bin/ptxas) ptxas)
-MACHINES ?= sm_80 sm_86 sm_89 sm_90a sm_120a
+MACHINES ?= sm_80 sm_86 sm_89 sm_90a sm_100a sm_103a sm_120a
 test-machines: build ## For each of MACHINES, simulate every test, execute the text of every case, and assemble every kernel (hours)
 	@$(BUILD)/bin/MutationTest
 	@for machine in $(MACHINES); do \

@@ -29,7 +29,7 @@ const Machine &resolveMachine(const CompileOptions &options) {
   Result<DeviceInfo> device = queryDevice(**driver, options.ordinal);
   if (device)
     for (const Machine *machine : getMachines())
-      if (checkTarget(machine->name.str(), *device).ok())
+      if (!machine->isUntried && checkTarget(machine->name.str(), *device).ok())
         return *machine;
   return getDefaultMachine();
 }

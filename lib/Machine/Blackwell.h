@@ -1,4 +1,4 @@
-//===- Blackwell.h - RTX 50 and RTX PRO Blackwell ---------------------------------------------===//
+//===- Blackwell.h - B200, B300, RTX 50 and RTX PRO Blackwell ---------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace attn {
 
-/// Those without tensor memory.
-extern const Machine kBlackwellSmall;
+/// Those with tensor memory, and those without.
+extern const Machine kBlackwell, kBlackwellUltra, kBlackwellSmall;
 
 } // namespace attn
 

@@ -20,8 +20,8 @@ using namespace attn;
 
 /// The first is the default. A GPU takes the first whose code it runs: newer ones come first.
 static llvm::SmallVectorImpl<const Machine *> &getRegistry() {
-  static llvm::SmallVector<const Machine *> machines{&kHopper, &kBlackwellSmall, &kAda,
-                                                     &kAmpereSmall, &kAmpere};
+  static llvm::SmallVector<const Machine *> machines{
+      &kHopper, &kBlackwellUltra, &kBlackwell, &kBlackwellSmall, &kAda, &kAmpereSmall, &kAmpere};
   return machines;
 }
 

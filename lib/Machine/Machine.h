@@ -26,8 +26,9 @@ namespace attn {
 
 /// One instruction that multiplies matrices. A unit is whoever issues one: a warp, or a warpgroup.
 struct Product {
-  /// Where the rhs is read from: registers, or shared memory.
-  enum class Form { Registers, Shared };
+  /// Where the rhs is read from, registers or shared memory; or also where the sum is: in tensor
+  /// memory, with a lhs from shared or tensor memory.
+  enum class Form { Registers, Shared, Tensor };
 
   /// The layouts of a unit's rows have it (#tile.acc).
   llvm::StringLiteral name;
@@ -44,7 +45,7 @@ struct Product {
   /// Registers that a thread needs besides the accumulator of a product in flight: its operand,
   /// addresses.
   int64_t registers;
-  /// Whether threads go on while it runs.
+  /// Whether its sum is registers of threads that go on while it runs.
   bool isAsync;
   /// Whether it multiplies floats of 8 bits, of whose rhs the summed dimension is contiguous.
   bool multipliesNarrow = false;
@@ -53,6 +54,15 @@ struct Product {
   /// Whole fragments.
   int64_t getWarpRows() const { return rows / getWarps(); }
 };
+
+/// Memory of a multiprocessor for the sums of products: a lane for each row of a unit's product,
+/// and columns of 32 bits, of which units have equal shares.
+struct TensorMemory {
+  int64_t lanes = 0, columns = 0;
+};
+
+/// The least that a block claims of it.
+inline constexpr int64_t kLeastColumns = 32;
 
 /// How tiles come to shared memory.
 struct Copy {
@@ -96,6 +106,8 @@ struct Costs {
   double copyLatency, copyBytes;
   double productLatency, waitLatency, arriveLatency, exchangeLatency;
   double launchCycles, blockCycles;
+  /// Of tensor memory, to and from registers.
+  double tensorBytes = 0;
 };
 
 /// A GPU that one can buy. No kernel depends on it; predictions and the ways of a call may.
@@ -118,8 +130,12 @@ struct Machine {
   llvm::StringLiteral name;
   /// The oldest PTX that has all the instructions in use, as a feature of LLVM.
   llvm::StringLiteral ptx;
+  /// Whether nobody has run kernels of it on such a GPU. Then a device takes it only by its name,
+  /// and else an older machine, whose text it runs too.
+  bool isUntried = false;
 
   Product product;
+  TensorMemory tensor = {};
   Copy copy;
   Roles roles;
   /// Whether a kernel may start before the one before it ends.
@@ -158,6 +174,9 @@ struct Machine {
   int64_t getTileRegisters(int64_t columns) const {
     return getWarpgroupRows() * columns / warpgroupThreads;
   }
+
+  /// Columns of tensor memory for the rows of one of so many units.
+  int64_t getColumns(int64_t units) const { return tensor.columns / units; }
 
   /// Whether roles divide the work of a block: some threads copy, others compute.
   bool hasRoles() const { return !roles.budgets.empty(); }

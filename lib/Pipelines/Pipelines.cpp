@@ -99,6 +99,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(tile::createSkipFactorsPass());
     pm.addPass(tile::createRunAheadPass());
     pm.addPass(tile::createOutlineRolesPass());
+    pm.addPass(tile::createPlaceSumsPass());
     addCleanup(pm);
     pm.addPass(tile::createAllocateSharedPass());
     pm.addPass(tile::createOverlapLaunchesPass());

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
+#include "dialects/Tile/IR/TileTensorOps.h"
 #include "lib/Rooms/Predicates.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -137,14 +138,17 @@ static Complaint demandDecided(Operation *op) {
     return "expected a program for each role, got one that lists them in tile.roles";
   auto place = dyn_cast<AllocSharedOp>(op);
   auto barriers = dyn_cast<BarrierInitOp>(op);
-  if ((place && !place.getOffset()) || (barriers && !barriers.getOffset()))
+  auto columns = dyn_cast<AllocTensorOp>(op);
+  if ((place && !place.getOffset()) || (barriers && !barriers.getOffset()) ||
+      (columns && !columns.getOffset()))
     return "expected an offset in shared memory, got none";
   return {};
 }
 
 /// Refuses ops that only passes of the room know on the way through it.
 static Complaint demandRun(Operation *op) {
-  bool isLate = isa<CopyOp>(op) || (isa<MmaOp>(op) && plan::getMachine(op).product.isAsync);
+  const Product &unit = plan::getMachine(op).product;
+  bool isLate = isa<CopyOp>(op) || (isa<MmaOp>(op) && unit.form != Product::Form::Registers);
   if (isLate)
     return "expected copies and products in flight, got '" + op->getName().getStringRef().str() +
            "'";

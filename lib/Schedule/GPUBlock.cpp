@@ -79,9 +79,18 @@ std::string attn::refuseSize(const Machine &machine, llvm::StringRef what, int64
                  what, step, most, condition, machine.name, size, nearest);
 }
 
+/// Whether the sum of weighted values is in tensor memory, beside scores and weights.
+static bool hasTensorMemory(const Machine &machine) {
+  return machine.product.form == Product::Form::Tensor;
+}
+
 /// Whether the accumulator of one product fits the registers of a consumer's thread.
 static bool fitsRegisters(const Machine &machine, const GPUBlock &block) {
   int64_t columns = std::max(block.schedule.blockN, block.valueDim);
+  // Values of parts are added to their sum in registers.
+  if (hasTensorMemory(machine))
+    columns = std::max(block.schedule.blockN,
+                       addsTiles(machine, block.parts, block.valueDim) ? 2 * block.valueDim : 0);
   int64_t steps = std::max<int64_t>(1, block.schedule.blockM /
                                            (block.schedule.consumers * machine.getWarpgroupRows()));
   int64_t accumulator = machine.getTileRegisters(columns) * steps;
@@ -146,6 +155,22 @@ static std::string refuseShared(const Machine &machine, const GPUBlock &block) {
                  block.schedule.blockM, block.schedule.blockN, block.schedule.stages, end);
 }
 
+static std::string refuseColumns(const Machine &machine, const GPUBlock &block) {
+  int64_t most = hasTensorMemory(machine) ? machine.getColumns(block.schedule.consumers) : 0;
+  // A product writes whole steps of columns.
+  int64_t sums = llvm::alignTo(block.valueDim, 16);
+  if (!most || sums + block.schedule.blockN <= most)
+    return {};
+  int64_t step = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
+  int64_t keys = llvm::alignDown(std::max<int64_t>(most - sums, 0), step);
+  std::string nearest = keys ? formatv("block_n {0}", keys).str()
+                             : formatv("block_m {0}", machine.getWarpgroupRows()).str();
+  return formatv("expected keys and columns of values within the {0} columns of tensor memory that "
+                 "each of {1} consumers has on {2}, got {3} and {4}; the nearest is {5}",
+                 most, block.schedule.consumers, machine.name, block.schedule.blockN,
+                 block.valueDim, nearest);
+}
+
 static std::string refuseConsumers(const Machine &machine, const GPUBlock &block) {
   int64_t consumers = block.schedule.blockM / machine.getWarpgroupRows(),
           given = block.schedule.consumers;
@@ -186,6 +211,8 @@ std::string attn::refuseBlock(const Machine &machine, const GPUBlock &block) {
       !why.empty())
     return why;
   if (std::string why = refuseRegisters(machine, block); !why.empty())
+    return why;
+  if (std::string why = refuseColumns(machine, block); !why.empty())
     return why;
   return refuseShared(machine, block);
 }

@@ -234,9 +234,9 @@ GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const G
 std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBlock block,
                                                   GradWork work) {
   // Under a mask, sums over padding spill (bench/NOTES.md).
-  if (!machine.hasRoles() || !block.rowsRun || !block.sumsKeys || !block.sumsValues ||
-      block.parts > 1 || work.derivesScores || work.hasFactor || work.isRagged ||
-      isUneven(machine, block))
+  if (!machine.hasRoles() || machine.product.form == Product::Form::Tensor || !block.rowsRun ||
+      !block.sumsKeys || !block.sumsValues || block.parts > 1 || work.derivesScores ||
+      work.hasFactor || work.isRagged || isUneven(machine, block))
     return std::nullopt;
   // Nobody keeps a score.
   work.heldTiles = 0;
@@ -287,8 +287,8 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
 
 std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
                                                 const GradWork &work) {
-  // Additions by threads hold up products (bench/NOTES.md).
-  if (!machine.copy.addsInBulk || block.parts > 1)
+  // Additions by threads hold up products (bench/NOTES.md), and those in bulk take fragments.
+  if (!machine.copy.addsInBulk || block.parts > 1 || machine.product.form == Product::Form::Tensor)
     return std::nullopt;
   block.addsQueries = true;
   block.owned = 2 * machine.getWarpgroupRows();

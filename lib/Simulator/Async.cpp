@@ -461,6 +461,8 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
 void BlockRun::compute(Fiber &fiber, Product &product) {
   product.isDone = true;
   const Instruction &instruction = *product.instruction;
+  if (instruction.code == Code::MmaTensor)
+    return computeTensor(product, fiber.getRoleWarpgroup());
   TileData &to = *product.result;
   if (product.acc.tile)
     to.numbers = product.acc.tile->numbers;

@@ -133,6 +133,7 @@ void BlockRun::setUp() {
     place.stages.resize(type.getStages());
     shared.add(std::move(place), options.numbers);
   }
+  setUpTensorMemory();
   unsigned component = 5 * count;
   for (Operation *op : program.barriers) {
     auto init = mlir::cast<tile::BarrierInitOp>(op);
@@ -241,6 +242,10 @@ Error BlockRun::executeControl(Fiber &fiber, const Instruction &instruction) {
     fiber.role = &program.roles[program.roleOf[fiber.index]];
     fiber.pc = instruction.targets[fiber.index];
     break;
+  case Code::Rejoin:
+    settle(fiber, instruction.op);
+    fiber.role = &program.block;
+    break;
   default:
     fiber.state = Fiber::State::Done;
     settle(fiber, instruction.op);
@@ -273,6 +278,8 @@ void BlockRun::handle(const Event &event) {
   }
   case Event::Kind::Product:
     return compute(fibers[event.fiber], *products[event.index]);
+  case Event::Kind::Signal:
+    return signal(*products[event.index], event.time);
   case Event::Kind::Gather:
   case Event::Kind::Share:
     if (const Copy &copy = copies[event.index]; options.numbers)
@@ -372,6 +379,7 @@ void BlockRun::reportDeadlock() {
 }
 
 void BlockRun::checkEnd() {
+  checkTensorEnd();
   for (Fiber &fiber : fibers) {
     for (const auto &product : fiber.products)
       if (product->group > fiber.groupsComplete)

@@ -41,9 +41,9 @@ using TileRef = std::shared_ptr<TileData>;
 
 /// The value of a register.
 struct Value {
-  enum class Kind : uint8_t { None, Scalar, Tile, Slot, Shared, Barrier, Memory };
+  enum class Kind : uint8_t { None, Scalar, Tile, Slot, Shared, Tensor, Barrier, Memory };
   Kind kind = Kind::None;
-  /// Shared: place and stage. Barrier: array. Memory: argument.
+  /// Shared: place and stage. Tensor: the unit's place. Barrier: array. Memory: argument.
   int32_t index = 0, stage = 0;
   /// Tiles: which registers, so that the registers of a product in flight are recognised.
   uint32_t id = 0;
@@ -65,6 +65,10 @@ struct Product {
   /// Of a lhs in registers.
   const TileInfo *lhsTile = nullptr;
   TileRef result;
+  /// Of a sum in tensor memory: its place, and the barrier that hears of its end.
+  int32_t sum = 0, barrier = 0, barrierStage = 0;
+  /// Counts products of its fiber.
+  unsigned component = 0;
   double end = 0;
   bool isDone = false;
 };
@@ -132,7 +136,7 @@ private:
   struct Event {
     double time;
     uint64_t order;
-    enum class Kind { Copy, Product, Store, Gather, Share, Arrival } kind;
+    enum class Kind { Copy, Product, Signal, Store, Gather, Share, Arrival } kind;
     /// Of `copies`, `products` or `arrivals`.
     size_t index;
     uint32_t fiber;
@@ -241,6 +245,22 @@ private:
   void waitForShares(Fiber &fiber, const Instruction &instruction);
   void land(const Arrival &arrival, double time);
 
+  // Sums in tensor memory, TensorMemory.cpp.
+  void setUpTensorMemory();
+  void allocTensor(Fiber &fiber, const Instruction &instruction);
+  void deallocTensor(Fiber &fiber, const Instruction &instruction);
+  void placeTensor(Fiber &fiber, const Instruction &instruction);
+  void accessTensor(Fiber &fiber, Access::Kind kind, mlir::Operation *op, int32_t place);
+  void loadTensor(Fiber &fiber, const Instruction &instruction);
+  void storeTensor(Fiber &fiber, const Instruction &instruction);
+  void scaleTensor(Fiber &fiber, const Instruction &instruction);
+  void multiplyTensor(Fiber &fiber, const Instruction &instruction);
+  void computeTensor(Product &product, int64_t unit);
+  void signal(Product &product, double time);
+  void checkTensorEnd();
+  /// Moving so many bytes between registers and tensor memory.
+  void moveTensor(Fiber &fiber, double bytes);
+
   // Rows that products do not read, Clearing.cpp.
   void markRead(Fiber &fiber, const Instruction &instruction);
   void readMarks(Fiber &fiber, const Instruction &instruction, const Value &source);
@@ -272,7 +292,11 @@ private:
   uint64_t randomState;
 
   std::vector<Fiber> fibers;
-  SharedMemory shared;
+  SharedMemory shared, tensor{/*isTensorMemory=*/true};
+  /// The columns that were claimed, when, and by which op; those of a unit's share.
+  int64_t tensorColumns = 0;
+  Epoch tensorEpoch{0, 0};
+  mlir::Operation *tensorOp = nullptr;
   std::vector<std::vector<Barrier>> barriers;
   NamedBarrier named[16];
   /// The columns that a warpgroup of a role has marked as read in a place.

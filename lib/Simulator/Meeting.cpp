@@ -137,6 +137,17 @@ void BlockRun::executeRing(Fiber &fiber, const Instruction &instruction) {
     set(Value::Kind::Slot).lane.i = use + 1;
     return;
   }
+  case Code::UnitSlot:
+    set(Value::Kind::Slot).lane.i = fiber.getRoleWarpgroup();
+    return;
+  case Code::NextPhase: {
+    auto slot = mlir::cast<tile::SlotType>(instruction.op->getResult(0).getType());
+    int64_t use = get(0).lane.i;
+    set(Value::Kind::Slot).lane.i = use + slot.getStages();
+    return;
+  }
+  case Code::TensorPlace:
+    return placeTensor(fiber, instruction);
   case Code::Stage: {
     int32_t place = get(0).index;
     int64_t use = get(1).lane.i;
@@ -265,6 +276,18 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     return;
   case Code::MmaWait:
     return waitForProducts(fiber, instruction);
+  case Code::AllocTensor:
+    return allocTensor(fiber, instruction);
+  case Code::DeallocTensor:
+    return deallocTensor(fiber, instruction);
+  case Code::LoadTensor:
+    return loadTensor(fiber, instruction);
+  case Code::StoreTensor:
+    return storeTensor(fiber, instruction);
+  case Code::ScaleTensor:
+    return scaleTensor(fiber, instruction);
+  case Code::MmaTensor:
+    return multiplyTensor(fiber, instruction);
   default:
     return;
   }

@@ -7,6 +7,7 @@
 
 #include "lib/Simulator/Program.h"
 #include "dialects/Tile/IR/TileClearOps.h"
+#include "dialects/Tile/IR/TileTensorOps.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -65,6 +66,7 @@ private:
   Error compileScalar(Operation &op);
   Error compileTileOp(Operation &op);
   Error compileAsyncOp(Operation &op, bool &isKnown);
+  Error compileTensorProduct(tile::MmaTensorOp op);
   Error compileProduct(Operation *op, mlir::Value lhs, mlir::Value rhs, mlir::Value acc,
                        mlir::Value kept, RankedTensorType result, bool transposeLhs, bool isAsync);
   Error compileFor(mlir::scf::ForOp op);
@@ -261,6 +263,7 @@ Error Compiler::compileRoles(tile::SpecializeOp op) {
         !program.roles[role].isElected || int64_t(targets.size()) == program.roles[role].first;
     targets.push_back(runs ? starts[role] : here());
   }
+  add(Code::Rejoin, op);
   return Error::success();
 }
 
@@ -414,6 +417,8 @@ Error Compiler::compileTileOp(Operation &op) {
           .Case<tile::GatherOp>([](auto) { return Code::Gather; })
           .Case<tile::LoadColumnsOp>([](auto) { return Code::LoadColumns; })
           .Case<tile::LoadSharedOp>([](auto) { return Code::LoadShared; })
+          .Case<tile::LoadTensorOp>([](auto) { return Code::LoadTensor; })
+          .Case<tile::StoreTensorOp>([](auto) { return Code::StoreTensor; })
           .Default([](Operation *) { return std::nullopt; });
   if (simple)
     return finish(addWhole(*simple, &op));
@@ -493,6 +498,21 @@ Error Compiler::compileProduct(Operation *op, mlir::Value lhs, mlir::Value rhs, 
   return Error::success();
 }
 
+Error Compiler::compileTensorProduct(tile::MmaTensorOp op) {
+  Instruction &product = addWhole(Code::MmaTensor, op);
+  auto lhs = mlir::dyn_cast<tile::SharedType>(op.getLhs().getType());
+  int64_t depth = lhs ? lhs.getShape()[op.getTransposeLhs() ? 0 : 1]
+                      : mlir::cast<tile::TensorPlaceType>(op.getLhs().getType()).getNumColumns();
+  product.m = program.machine->product.rows;
+  product.n = op.getSum().getType().getNumColumns();
+  product.k = depth;
+  product.isMin = op.getTransposeLhs();
+  product.isMax = op.getTransposeRhs();
+  product.isAdd = op.getAdd();
+  product.value = op.getRhs().getType().getElementBytes() * 8;
+  return Error::success();
+}
+
 /// In one piece: a table, with a few lines for each op that starts asynchronous work or waits for
 /// it.
 Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
@@ -506,6 +526,19 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
                           product.getKept(),
                           mlir::cast<tile::InFlightType>(product.getType()).getTile(),
                           product.getTransposeLhs(), /*isAsync=*/true);
+  if (auto product = mlir::dyn_cast<tile::MmaTensorOp>(op))
+    return compileTensorProduct(product);
+  if (auto place = mlir::dyn_cast<tile::TensorPlaceOp>(op)) {
+    addWhole(Code::TensorPlace, &op).value = getIndex(program.tensorPlaces, place.getResult());
+    return Error::success();
+  }
+  if (auto scaling = mlir::dyn_cast<tile::ScaleTensorOp>(op)) {
+    Expected<const TileInfo *> factors = getTile(&op, scaling.getFactors().getType());
+    if (!factors)
+      return factors.takeError();
+    addWhole(Code::ScaleTensor, &op).tile = *factors;
+    return Error::success();
+  }
   if (auto alloc = mlir::dyn_cast<tile::AllocSharedOp>(op)) {
     tile::SharedType type = alloc.getType();
     if (type.getNumRows() > kMaxTileElements / type.getNumColumns() / type.getStages())
@@ -563,6 +596,10 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
       TypeSwitch<Operation *, std::optional<Code>>(&op)
           .Case<tile::SlotOp>([](auto) { return Code::Slot; })
           .Case<tile::NextOp>([](auto) { return Code::Next; })
+          .Case<tile::UnitSlotOp>([](auto) { return Code::UnitSlot; })
+          .Case<tile::NextPhaseOp>([](auto) { return Code::NextPhase; })
+          .Case<tile::AllocTensorOp>([](auto) { return Code::AllocTensor; })
+          .Case<tile::DeallocTensorOp>([](auto) { return Code::DeallocTensor; })
           .Case<tile::StageOp>([](auto) { return Code::Stage; })
           .Case<tile::SyncOp>([](auto) { return Code::Sync; })
           .Case<tile::FenceOp>([](auto) { return Code::Fence; })
@@ -636,6 +673,7 @@ Error Compiler::run() {
     apart += mlir::cast<tile::SharedType>(op.getType()).getSizeInBytes();
   });
   kernel.walk([&](tile::BarrierInitOp op) { program.barriers.push_back(op); });
+  kernel.walk([&](tile::TensorPlaceOp op) { program.tensorPlaces.push_back(op); });
   if (Error error = setUpRoles())
     return error;
   for (mlir::Value argument : kernel.getArguments()) {

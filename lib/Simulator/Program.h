@@ -31,6 +31,7 @@ enum class Code : uint8_t {
   ForTest,
   ForStep,
   Roles,
+  Rejoin,
   End,
   // Scalars.
   Constant,
@@ -60,6 +61,9 @@ enum class Code : uint8_t {
   AllocShared,
   Slot,
   Next,
+  UnitSlot,
+  NextPhase,
+  TensorPlace,
   Stage,
   BarrierInit,
   Expect,
@@ -85,7 +89,13 @@ enum class Code : uint8_t {
   StoreWait,
   MmaAsync,
   MmaCommit,
-  MmaWait
+  MmaWait,
+  AllocTensor,
+  DeallocTensor,
+  LoadTensor,
+  StoreTensor,
+  ScaleTensor,
+  MmaTensor
 };
 
 /// Whether others can see the instruction happen, so that it must run in the order of time.
@@ -116,7 +126,7 @@ struct Instruction {
   Code code;
   mlir::Operation *op = nullptr;
   llvm::SmallVector<unsigned, 4> in, out;
-  /// Jumps: where to. Roles: one per warpgroup of the block, then the end.
+  /// Jumps: where to. Roles: one per warpgroup of the block, then the rejoin.
   llvm::SmallVector<unsigned, 4> targets;
   /// Of the result, or of the stored value.
   const TileInfo *tile = nullptr;
@@ -180,6 +190,8 @@ public:
   /// Places and barrier arrays in the order of the kernel, with their offsets.
   std::vector<mlir::Operation *> places, barriers;
   std::vector<int64_t> placeOffsets;
+  /// Places of tensor memory, each with one for each unit of the widest role, in this order.
+  std::vector<mlir::Operation *> tensorPlaces;
   /// The registers of the kernel's arguments.
   llvm::SmallVector<unsigned> arguments;
 

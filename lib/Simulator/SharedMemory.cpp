@@ -1,4 +1,4 @@
-//===- SharedMemory.cpp - the shared tiles of one block ---------------------------------------===//
+//===- SharedMemory.cpp - the tiles of one block in memory on chip ----------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,6 +28,10 @@ static StringRef describe(Access::Kind kind) {
     return "written by threads";
   case Access::Kind::ThreadRead:
     return "read by threads";
+  case Access::Kind::SumWrite:
+    return "the sum of this product";
+  case Access::Kind::WeightRead:
+    return "read by this product";
   case Access::Kind::GatherWrite:
     return "written by this gathering of rows";
   case Access::Kind::CopyWrite:
@@ -40,7 +44,9 @@ static StringRef describe(Access::Kind kind) {
   return "";
 }
 
-static std::string describeStage(const Place &place, unsigned stage) {
+std::string SharedMemory::describeStage(const Place &place, unsigned stage) const {
+  if (isTensorMemory)
+    return "a place in tensor memory";
   if (place.stages.size() == 1)
     return "a shared tile";
   return "stage " + std::to_string(stage) + " of a shared ring";
@@ -56,6 +62,9 @@ std::optional<Finding> SharedMemory::checkAgainst(const Access &past, const Acce
   if (past.kind == Access::Kind::ThreadWrite && access.kind == past.kind &&
       past.fiber == access.fiber)
     return std::nullopt;
+  // Each of them has its own rows.
+  if (isTensorMemory && past.isOfThreads() && access.isOfThreads() && past.fiber == access.fiber)
+    return std::nullopt;
   bool isKnown = true, isFenced = true;
   for (const Agent *agent : agents)
     for (Epoch epoch : past.epochs) {
@@ -64,7 +73,8 @@ std::optional<Finding> SharedMemory::checkAgainst(const Access &past, const Acce
     }
   std::string where = describeStage(place, stage);
   std::string note = where + " is " + describe(past.kind).str();
-  Finding::Note allocated{place.op, "the shared memory is this"};
+  Finding::Note allocated{place.op,
+                          isTensorMemory ? "the place is this" : "the shared memory is this"};
   if (!isKnown && access.isWrite()) {
     std::string text = past.isWrite() ? " overwritten while it may still be written"
                                       : " overwritten before all its readers are known to be done";

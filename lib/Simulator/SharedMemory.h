@@ -1,4 +1,4 @@
-//===- SharedMemory.h - the shared tiles of one block -----------------------------------------===//
+//===- SharedMemory.h - the tiles of one block in memory on chip ------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,6 +8,9 @@
 // Every stage of every place keeps its numbers, which of its rows have been written, and who
 // accessed it since the last write. An access is checked against those that it conflicts with: each
 // must be known to the party that makes the new access (Clock.h).
+//
+// Tensor memory is the same, with two rules of its own: each thread of a warpgroup has its own
+// rows, so that the threads need not meet between their accesses, and no proxy needs a fence.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -38,7 +41,16 @@ struct Rect {
 
 /// One access, and how others learn that it is over.
 struct Access {
-  enum class Kind { ThreadWrite, ThreadRead, GatherWrite, CopyWrite, ProductRead, StoreRead };
+  enum class Kind {
+    ThreadWrite,
+    ThreadRead,
+    SumWrite,
+    WeightRead,
+    GatherWrite,
+    CopyWrite,
+    ProductRead,
+    StoreRead
+  };
   Kind kind;
   Rect rect;
   llvm::SmallVector<Epoch, 2> epochs;
@@ -49,8 +61,10 @@ struct Access {
   /// Through the asynchronous proxy.
   bool isAsync() const { return kind > Kind::GatherWrite; }
   bool isWrite() const {
-    return kind == Kind::ThreadWrite || kind == Kind::GatherWrite || kind == Kind::CopyWrite;
+    return kind == Kind::ThreadWrite || kind == Kind::SumWrite || kind == Kind::GatherWrite ||
+           kind == Kind::CopyWrite;
   }
+  bool isOfThreads() const { return kind == Kind::ThreadWrite || kind == Kind::ThreadRead; }
 };
 
 struct Stage {
@@ -70,6 +84,8 @@ struct Place {
 
 class SharedMemory {
 public:
+  explicit SharedMemory(bool isTensorMemory = false) : isTensorMemory(isTensorMemory) {}
+
   /// Adds a place; its index is the number of places so far.
   void add(Place place, bool withNumbers);
   void clear() { places.clear(); }
@@ -88,6 +104,9 @@ private:
   std::optional<Finding> checkAliases(unsigned place, unsigned stage, const Access &access,
                                       llvm::ArrayRef<const Agent *> agents);
 
+  std::string describeStage(const Place &place, unsigned stage) const;
+
+  bool isTensorMemory;
   std::vector<Place> places;
 };
 

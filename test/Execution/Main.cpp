@@ -6,11 +6,13 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Main.h"
+#include "lib/Machine/Machine.h"
 #include "lib/Transforms/Attn/WayRules.h"
 #include "test/Execution/Jobs.h"
 #include "test/Execution/TestDevice.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 
@@ -41,8 +43,14 @@ static constexpr const char *kUsage =
 
 attn::Overrides attn::test::getOverrides(const Problem &problem) {
   Overrides said = getOptions().schedule;
+  // Tests say multiples of 64 rows, and some machines multiply twice as many.
+  const Machine *machine = findMachine(getOptions().target);
+  constexpr int64_t kRows = 64;
+  bool isWhole = machine && problem.blockM % kRows == 0;
   if (problem.blockM)
-    said.set(&Schedule::blockM, problem.blockM);
+    said.set(&Schedule::blockM,
+             isWhole ? int64_t(llvm::alignTo(problem.blockM, machine->getWarpgroupRows()))
+                     : problem.blockM);
   if (problem.blockN)
     said.set(&Schedule::blockN, problem.blockN);
   if (problem.splits != 1)

@@ -28,7 +28,7 @@ REVISIONS = HERE.parent.parent / "bench" / "gpu" / "revisions.py"
 
 
 # Beside the default one, and what of the acceptance list they have hashes of.
-MACHINES = ["sm_80", "sm_86", "sm_89", "sm_120a"]
+MACHINES = ["sm_80", "sm_86", "sm_89", "sm_100a", "sm_103a", "sm_120a"]
 SAMPLE = "*VariantTest*/Full_bf16:*VariantTest*/CausalBottomRight_bf16:*VariantTest*/Dropout_bf16:*GradTest.*/CausalBottomRight_bf16:*HeadDimTest*D256*_bf16"
 
 

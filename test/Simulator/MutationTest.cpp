@@ -233,8 +233,8 @@ static void run() {
   EXPECT_GE(total.found, 0.97 * (total.found + total.accepted));
 }
 
-/// On a machine whose warps multiply.
-static void runWarps(const std::string &machine, std::initializer_list<int64_t> allStages) {
+/// On a machine that is no Hopper.
+static void runOn(const std::string &machine, std::initializer_list<int64_t> allStages) {
   Score total;
   for (int64_t stages : allStages) {
     std::string name = machine + ", stages " + std::to_string(stages);
@@ -253,9 +253,12 @@ static void runWarps(const std::string &machine, std::initializer_list<int64_t> 
 TEST(MutationTest, IsFound) { run(); }
 
 /// Blocks without roles, whose threads copy and meet.
-TEST(MutationTest, IsFoundInWarps) { runWarps("sm_80", {1, 2}); }
+TEST(MutationTest, IsFoundInWarps) { runOn("sm_80", {1, 2}); }
 
 /// Warps that give back what a producer fills: an arrival of each counts.
-TEST(MutationTest, IsFoundInWarpsWithProducer) { runWarps("sm_120a", {2, 3}); }
+TEST(MutationTest, IsFoundInWarpsWithProducer) { runOn("sm_120a", {2, 3}); }
+
+/// Sums in tensor memory, which threads and products share.
+TEST(MutationTest, IsFoundInTensorMemory) { runOn("sm_100a", {2, 3}); }
 
 } // namespace attn::test

@@ -357,9 +357,12 @@ TEST_F(CompileCUDATest, TargetsAreMachines) {
   ASSERT_TRUE(image) << image.getStatus().str();
   EXPECT_TRUE(StringRef(image->ptx).contains(".target sm_90a"));
   options.target = "sm_20";
-  EXPECT_EQ(emit(getSource(spec), options).getStatus().message,
-            "target: expected sm_90a, sm_120a, sm_89, sm_86 or sm_80, got 'sm_20'");
-  expectInvalid(getError(), "target: expected sm_90a, sm_120a, sm_89, sm_86 or sm_80, got 'sm_20'");
+  EXPECT_EQ(
+      emit(getSource(spec), options).getStatus().message,
+      "target: expected sm_90a, sm_103a, sm_100a, sm_120a, sm_89, sm_86 or sm_80, got 'sm_20'");
+  expectInvalid(
+      getError(),
+      "target: expected sm_90a, sm_103a, sm_100a, sm_120a, sm_89, sm_86 or sm_80, got 'sm_20'");
 }
 
 TEST_F(CompileCUDATest, CompilesWithoutADriver) {

@@ -114,6 +114,29 @@ TEST(Layout, RowsOfBlocksAreTheBlocks) {
   }
 }
 
+/// A thread has a row of a sum in tensor memory, all columns of it.
+TEST(Layout, RowsInLanes) {
+  const attn::Product &product = *attn::findProduct("tcgen05");
+  for (int64_t units : {1, 2}) {
+    // Twice a product's rows, as kernels without products have them.
+    int64_t rows = 256 * units, columns = 48;
+    Layout tile = Layout::accumulator(product, units, rows, columns);
+    EXPECT_EQ(tile.getNumWarps(), 4 * units);
+    EXPECT_EQ(tile.getNumRegisters(), 2 * columns);
+    EXPECT_EQ(tile.getPosition({4 * units - 1, 31, 2 * columns - 1}),
+              (Position{rows - 1, columns - 1}));
+    EXPECT_EQ(tile.getPosition({1, 3, 5}), (Position{35, 5}));
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column)
+        ASSERT_EQ(tile.getPosition(tile.getOwner({row, column})), (Position{row, column}));
+    EXPECT_TRUE(isSameMap(tile, Layout::operandA(product, units, 16, rows, columns)));
+    EXPECT_TRUE(isSameMap(Layout::accumulator(product, units, rows, 64),
+                          Layout::chunked(product, units, rows, 64)));
+    EXPECT_EQ(Layout::row(product, units, rows).getNumRegisters(), 2);
+    EXPECT_EQ(Layout::quad(product, units, rows).getNumRegisters(), 8);
+  }
+}
+
 /// Lanes side by side access whole sectors, and fill the columns.
 TEST(Layout, LanesAlongRows) {
   auto get = [](int64_t columns) {

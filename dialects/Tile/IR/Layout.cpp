@@ -24,6 +24,20 @@ void Layout::add(Source source, int64_t extent, int64_t rowStride, int64_t colum
   count *= extent;
 }
 
+/// Whether rows are lanes, and a thread has all columns of one.
+static bool hasRowsInLanes(const Product &product) { return product.form == Product::Form::Tensor; }
+
+Layout Layout::rowsInLanes(const Product &product, int64_t units, int64_t rows, int64_t columns) {
+  Layout layout(rows, columns);
+  int64_t steps = rows / (product.rows * units);
+  layout.add(Source::Register, columns, 0, 1);
+  layout.add(Source::Register, steps, product.rows, 0);
+  layout.add(Source::Lane, kLanes, 1, 0);
+  layout.add(Source::Warp, product.getWarps(), kLanes, 0);
+  layout.add(Source::Warp, units, product.rows * steps, 0);
+  return layout;
+}
+
 /// Of each unit and step: the digits that all fragments of a product share.
 void Layout::addRowsOfUnits(const Product &product, int64_t units) {
   int64_t warpRows = product.getWarpRows(), steps = rows / (product.rows * units);
@@ -36,6 +50,8 @@ void Layout::addRowsOfUnits(const Product &product, int64_t units) {
 }
 
 Layout Layout::accumulator(const Product &product, int64_t units, int64_t rows, int64_t columns) {
+  if (hasRowsInLanes(product))
+    return rowsInLanes(product, units, rows, columns);
   Layout layout(rows, columns);
   layout.add(Source::Register, 2, 0, 1);
   layout.add(Source::Register, 2, 8, 0);
@@ -47,6 +63,8 @@ Layout Layout::accumulator(const Product &product, int64_t units, int64_t rows, 
 
 Layout Layout::operandA(const Product &product, int64_t units, unsigned elementBits, int64_t rows,
                         int64_t columns) {
+  if (hasRowsInLanes(product))
+    return rowsInLanes(product, units, rows, columns);
   Layout layout(rows, columns);
   int64_t pack = 32 / elementBits;
   layout.add(Source::Register, pack, 0, 1);
@@ -72,6 +90,8 @@ Layout Layout::operandAInQuads(const Product &product, int64_t units, int64_t ro
 }
 
 Layout Layout::row(const Product &product, int64_t units, int64_t rows) {
+  if (hasRowsInLanes(product))
+    return rowsInLanes(product, units, rows, 1);
   Layout layout(rows, 1);
   layout.add(Source::Register, 2, 8, 0);
   layout.skip(Source::Lane, 4);
@@ -80,6 +100,8 @@ Layout Layout::row(const Product &product, int64_t units, int64_t rows) {
 }
 
 Layout Layout::quad(const Product &product, int64_t units, int64_t rows) {
+  if (hasRowsInLanes(product))
+    return rowsInLanes(product, units, rows, kQuad);
   Layout layout(rows, 4);
   layout.add(Source::Register, 2, 8, 0);
   layout.add(Source::Lane, 4, 0, 1);
@@ -88,6 +110,8 @@ Layout Layout::quad(const Product &product, int64_t units, int64_t rows) {
 }
 
 Layout Layout::chunked(const Product &product, int64_t units, int64_t rows, int64_t columns) {
+  if (hasRowsInLanes(product))
+    return rowsInLanes(product, units, rows, columns);
   Layout layout(rows, columns);
   layout.add(Source::Register, 8, 0, 1);
   layout.add(Source::Register, 2, 8, 0);

@@ -83,6 +83,17 @@
 // digit steps by the rows of one. If a warp has more than 16 rows of a product, another steps by
 // 16. One more digit for each, the same three functions.
 //
+// Sums in tensor memory
+// ---------------------
+// On a machine with tensor memory a product leaves its sum there, and a thread reads a whole row of
+// it: lane and warp are the row, the register is the column. An accumulator of such a product has
+// that map, and so have its operand, its chunks and its quads, of one row each. Nothing that asks a
+// layout notices, and no lanes exchange anything.
+//
+//     register  1        N                    1
+//     lane      1        32       1
+//     warp      1        4        32
+//
 // Why not linear layouts over GF(2)
 // ---------------------------------
 // Triton's LinearLayout describes a layout as a matrix over bits. Swizzles become linear,
@@ -177,6 +188,8 @@ public:
 
 private:
   Layout(int64_t rows, int64_t columns) : rows(rows), columns(columns) {}
+  /// Rows of a product in tensor memory: one for each thread, with all of its columns.
+  static Layout rowsInLanes(const Product &product, int64_t units, int64_t rows, int64_t columns);
   void add(Digit::Source source, int64_t extent, int64_t rowStride, int64_t columnStride);
   /// A digit that the position does not depend on.
   void skip(Digit::Source source, int64_t extent) { add(source, extent, 0, 0); }

@@ -46,6 +46,32 @@ def Tile_NextOp : Tile_Op<"next", [Pure, SameOperandsAndResultType]> {
   let assemblyFormat = "$slot attr-dict `:` qualified(type($result))";
 }
 
+def Tile_UnitSlotOp : Tile_Op<"unit_slot", [Pure]> {
+  let summary = "the first use of the unit's own barrier of an array";
+  let description = [{
+    An array of barriers that has one for each unit is no ring: a unit stays at its own.
+
+    ```mlir
+    %slot = tile.unit_slot : !tile.slot<2>
+    ```
+  }];
+  let results = (outs Res<Tile_SlotType, "stage: the unit's number; phase 0">:$result);
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+def Tile_NextPhaseOp : Tile_Op<"next_phase", [Pure, SameOperandsAndResultType]> {
+  let summary = "the next use of the same barrier of an array";
+  let description = [{
+    ```mlir
+    %next = tile.next_phase %slot : !tile.slot<2>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_SlotType, "a use">:$slot);
+  let results = (outs Res<Tile_SlotType, "the same stage in the other phase">:$result);
+  let assemblyFormat = "$slot attr-dict `:` qualified(type($result))";
+}
+
 def Tile_StageOp : Tile_Op<"stage", [Pure]> {
   let summary = "the shared tile a slot stands for";
   let description = [{

@@ -8,6 +8,7 @@
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Tile/IR/TileClearOps.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileTensorOps.h"
 #include "lib/Schedule/ScheduleText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -60,6 +61,10 @@ void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Tile/IR/TileClearOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tile/IR/TileTensorOps.cpp.inc"
       >();
 }
 

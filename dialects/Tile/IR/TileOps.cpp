@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileTensorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -221,6 +221,10 @@ int64_t attn::tile::getSharedBytes(Operation *kernel) {
   kernel->walk([&](BarrierInitOp op) {
     if (std::optional<uint64_t> begin = op.getOffset())
       end = std::max(end, getSharedEnd(*begin, cast<BarrierType>(op.getType()).getSizeInBytes()));
+  });
+  kernel->walk([&](AllocTensorOp op) {
+    if (std::optional<uint64_t> begin = op.getOffset())
+      end = std::max(end, getSharedEnd(*begin, kColumnsBytes));
   });
   return end;
 }

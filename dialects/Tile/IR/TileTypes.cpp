@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileDialect.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -109,6 +110,59 @@ LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, T
     return emitError() << "expected stages of a multiple of " << step << " bytes, got "
                        << stageBytes;
   return success();
+}
+
+/// !tile.tensor<128x64xf32>
+Type TensorPlaceType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type elementType;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(elementType) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), ArrayRef(shape),
+                    elementType);
+}
+
+void TensorPlaceType::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printDimensionList(getShape());
+  printer << "x" << getElementType() << ">";
+}
+
+/// The most lanes and columns that some machine has.
+static std::pair<int64_t, int64_t> getMostTensorMemory() {
+  std::pair<int64_t, int64_t> most = {1, 1};
+  for (const attn::Machine *machine : attn::getMachines())
+    most = {std::max(most.first, machine->tensor.lanes),
+            std::max(most.second, machine->tensor.columns)};
+  return most;
+}
+
+LogicalResult TensorPlaceType::verify(EmitError emitError, ArrayRef<int64_t> shape,
+                                      Type elementType) {
+  // tensor_c1: a tile in tensor memory is a matrix, whose rows fill lanes
+  auto [lanes, columns] = getMostTensorMemory();
+  if (shape.size() != 2 || shape[0] < 1 || shape[0] > attn::kBlockThreads || shape[0] % lanes != 0)
+    return emitError() << "expected a matrix with rows in multiples of " << lanes << " up to "
+                       << attn::kBlockThreads << ", got " << shape;
+  // tensor_c2: its elements have 16 or 32 bits, and fill whole columns of those that there are
+  unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
+  if (bits != 16 && bits != 32)
+    return emitError() << "expected elements of 16 or 32 bits, got " << elementType;
+  if (int64_t most = columns * 32 / bits; shape[1] < 1 || shape[1] > most || shape[1] * bits % 32)
+    return emitError() << "expected whole columns of 32 bits, at most " << columns << ", got "
+                       << shape[1] << " elements of " << bits << " bits";
+  return success();
+}
+
+LogicalResult ColumnsType::verify(EmitError emitError, int64_t count) {
+  // columns_c1: a block claims a power of two of columns, at least 32 and at most all
+  int64_t most = getMostTensorMemory().second;
+  if (count >= attn::kLeastColumns && count <= most && llvm::isPowerOf2_64(count))
+    return success();
+  return emitError() << "expected a power of two of columns from " << attn::kLeastColumns << " to "
+                     << most << ", got " << count;
 }
 
 LogicalResult RowsType::verify(EmitError emitError, int64_t count, int64_t warps) {

@@ -1,4 +1,4 @@
-//===- TileTypes.td - shared tiles, barriers, slots, rows, accumulators in flight ------------===//
+//===- TileTypes.td - places, barriers, slots, rows, accumulators in flight ------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -66,6 +66,33 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     /// The type of one stage, and of so many.
     SharedType getStageType() const { return withStages(1); }
     SharedType withStages(int64_t count) const;
+  }];
+}
+
+def Tile_ColumnsType : Tile_Type<"Columns", "columns"> {
+  let summary = "columns of tensor memory that the block has claimed";
+  let parameters = (ins "int64_t":$count);
+  let assemblyFormat = "`<` $count `>`";
+  let genVerifyDecl = 1;
+}
+
+def Tile_TensorPlaceType : Tile_Type<"TensorPlace", "tensor"> {
+  let summary = "a tile in tensor memory";
+  let description = [{
+    `!tile.tensor<MxNxT>`: a row is a lane of the unit that has it. A column of 32 bits has one
+    element of f32, or two neighbours of 16 bits.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getNumRows() const { return getShape()[0]; }
+    int64_t getNumColumns() const { return getShape()[1]; }
+    /// Of tensor memory, 32 bits each, in whole steps of what a product writes.
+    int64_t getWords() const {
+      int64_t step = 16, columns = (getNumColumns() + step - 1) / step * step;
+      return columns * getElementType().getIntOrFloatBitWidth() / 32;
+    }
   }];
 }
 

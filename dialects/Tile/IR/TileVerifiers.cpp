@@ -199,13 +199,13 @@ LogicalResult TransposeOp::verify() {
 }
 
 LogicalResult AnyRowOp::verify() {
-  // any_row_c1: rows of i1, of products that warps issue
+  // any_row_c1: rows of i1, of products that threads wait for
   auto type = cast<RankedTensorType>(getSource().getType());
   auto row = dyn_cast_or_null<RowAttr>(type.getEncoding());
   auto acc = row ? dyn_cast<AccAttr>(row.getOf()) : AccAttr();
-  if (acc && acc.getUnit().threads == attn::kLanes && type.getElementType().isInteger(1))
+  if (acc && !acc.getUnit().isAsync && type.getElementType().isInteger(1))
     return success();
-  return emitOpError("expected i1 for each row of products that warps issue, got ") << type;
+  return emitOpError("expected i1 for each row of products that threads wait for, got ") << type;
 }
 
 LogicalResult CopyShareOp::verify() {
@@ -533,6 +533,16 @@ LogicalResult ConvertLayoutOp::verify() {
 //===----------------------------------------------------------------------===//
 // Rings and barriers
 //===----------------------------------------------------------------------===//
+
+LogicalResult UnitSlotOp::verify() {
+  // unit_slot_c1: there is a barrier for each unit of the role
+  RoleInfo role = getRole(*this);
+  int64_t units = getMachine(*this).getUnits(role.warpgroups);
+  if (!role.isElected && getType().getStages() == units)
+    return success();
+  return emitOpError("expected a barrier for each of ")
+         << units << " units of a role that is not elected, got " << getType().getStages();
+}
 
 LogicalResult StageOp::verify() {
   auto ring = cast<SharedType>(getRing().getType());

@@ -415,6 +415,9 @@ LogicalResult GradStep<OpT>::addContributions(MutableArrayRef<Value> unadded) {
       return scatter(addend, isAdded);
     addend = arith::SelectOp::create(b, isAdded, addend, zero);
     if (place == SharedPlace::Diagonal) {
+      // Where a row is a lane's, diagonals cross lanes.
+      if (plan::getMachine(op).product.form == Product::Form::Tensor)
+        return scatter(addend, isAdded);
       // A diagonal's first element is inside of the tensors if any is.
       Value sums = tile::SumDiagonalsOp::create(b, addend);
       return scatter(sums, arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sums, zero));

@@ -51,6 +51,31 @@ struct NextPattern : TilePattern<NextOp> {
   }
 };
 
+/// The warpgroup's number within its role is the unit's.
+struct UnitSlotPattern : TilePattern<UnitSlotOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(UnitSlotOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> slot = {context.getRoleWarpgroup(rewriter, op),
+                               i32(rewriter, op.getLoc(), 0)};
+    rewriter.replaceOpWithMultiple(op, {slot});
+    return success();
+  }
+};
+
+struct NextPhasePattern : TilePattern<NextPhaseOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(NextPhaseOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    SmallVector<Value> slot = {
+        adaptor.getSlot()[0],
+        LLVM::XOrOp::create(rewriter, loc, adaptor.getSlot()[1], i32(rewriter, loc, 1))};
+    rewriter.replaceOpWithMultiple(op, {slot});
+    return success();
+  }
+};
+
 struct StagePattern : TilePattern<StageOp> {
   using TilePattern::TilePattern;
   LogicalResult matchAndRewrite(StageOp op, OneToNOpAdaptor adaptor,
@@ -221,7 +246,9 @@ struct FencePattern : TilePattern<FenceOp> {
 
 void attn::tile::populateBarrierPatterns(RewritePatternSet &patterns,
                                          const PatternContext &context) {
-  patterns.add<SlotPattern, NextPattern, StagePattern, AllocSharedPattern, BarrierInitPattern,
-               BarrierExpectPattern, BarrierArrivePattern, ArriveLandedPattern, BarrierWaitPattern,
-               SyncPattern, NamedBarrierPattern, FencePattern>(context, patterns.getContext());
+  patterns
+      .add<SlotPattern, NextPattern, UnitSlotPattern, NextPhasePattern, StagePattern,
+           AllocSharedPattern, BarrierInitPattern, BarrierExpectPattern, BarrierArrivePattern,
+           ArriveLandedPattern, BarrierWaitPattern, SyncPattern, NamedBarrierPattern, FencePattern>(
+          context, patterns.getContext());
 }

@@ -7,7 +7,8 @@
 //
 // Marks are words of bits. The four lanes of a warp that share a row of the lhs hold different
 // columns, pairs of neighbours every eight columns; each lane has a bit for every column that it
-// holds, in one word for each 16 pairs. In a word of P pairs, pair p has bits 16 - P + p and 32 - P
+// holds, in one word for each 16 pairs. A lane that has a row of its own writes the words of four.
+// In a word of P pairs, pair p has bits 16 - P + p and 32 - P
 // + p: from 32 bits with two numbers follow both bits at once, and shifting makes room for the
 // next.
 //
@@ -44,42 +45,54 @@ struct MarkReadPattern : TilePattern<MarkReadOp> {
     return word;
   }
 
-  LogicalResult matchAndRewrite(MarkReadOp op, OneToNOpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Layout layout = getLayout(cast<RankedTensorType>(op.getWeights().getType()));
-    // Pairs of numbers by their column.
-    std::map<int64_t, Value> pairs;
-    for (auto [i, vector] : llvm::enumerate(adaptor.getWeights())) {
-      Value bits = LLVM::BitcastOp::create(rewriter, loc, rewriter.getI32Type(), vector);
-      Value &pair = pairs[layout.getPosition({0, 0, 2 * int64_t(i)}).column];
-      pair = pair ? LLVM::OrOp::create(rewriter, loc, pair, bits).getResult() : bits;
-    }
+  /// A bit for each column of the pairs, in order.
+  static SmallVector<Value, 2> emitWords(OpBuilder &b, Location loc,
+                                         const std::map<int64_t, Value> &pairs) {
     // Without its sign, a number that is not 0 carries into the sign.
-    Value magnitude = i32(rewriter, loc, 0x7fff7fff), sign = i32(rewriter, loc, 0x80008000);
+    Value magnitude = i32(b, loc, 0x7fff7fff), sign = i32(b, loc, 0x80008000);
     SmallVector<Value, 2> words;
     for (auto [i, entry] : llvm::enumerate(pairs)) {
-      Value bits = LLVM::AndOp::create(rewriter, loc, entry.second, magnitude);
-      bits = LLVM::AddOp::create(rewriter, loc, bits, magnitude);
-      bits = LLVM::AndOp::create(rewriter, loc, bits, sign);
+      Value bits = LLVM::AndOp::create(b, loc, entry.second, magnitude);
+      bits = LLVM::AddOp::create(b, loc, bits, magnitude);
+      bits = LLVM::AndOp::create(b, loc, bits, sign);
       if (i % kPairs == 0) {
         words.push_back(bits);
         continue;
       }
-      Value before = LLVM::LShrOp::create(rewriter, loc, words.back(), i32(rewriter, loc, 1));
-      words.back() = LLVM::OrOp::create(rewriter, loc, before, bits);
+      Value before = LLVM::LShrOp::create(b, loc, words.back(), i32(b, loc, 1));
+      words.back() = LLVM::OrOp::create(b, loc, before, bits);
+    }
+    return words;
+  }
+
+  LogicalResult matchAndRewrite(MarkReadOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Layout layout = getLayout(cast<RankedTensorType>(op.getWeights().getType()));
+    // Pairs of numbers by their lane of four, and by their column.
+    std::map<int64_t, std::map<int64_t, Value>> lanes;
+    for (auto [i, vector] : llvm::enumerate(adaptor.getWeights())) {
+      Value bits = LLVM::BitcastOp::create(rewriter, loc, rewriter.getI32Type(), vector);
+      int64_t column = layout.getPosition({0, 0, 2 * int64_t(i)}).column;
+      Value &pair = lanes[column / 2 % attn::kQuad][column];
+      pair = pair ? LLVM::OrOp::create(rewriter, loc, pair, bits).getResult() : bits;
     }
     Value thread = context.getRoleThread(rewriter, op);
     Value warp = LLVM::LShrOp::create(rewriter, loc, thread, i32(rewriter, loc, 5));
-    Value lane = LLVM::AndOp::create(rewriter, loc, thread, i32(rewriter, loc, 3));
-    Value offset = LLVM::AddOp::create(
-        rewriter, loc, LLVM::MulOp::create(rewriter, loc, warp, i32(rewriter, loc, kWarpBytes)),
-        LLVM::MulOp::create(rewriter, loc, lane, i32(rewriter, loc, kLaneBytes)));
+    Value offset = LLVM::MulOp::create(rewriter, loc, warp, i32(rewriter, loc, kWarpBytes));
+    if (lanes.size() == 1) {
+      Value lane = LLVM::AndOp::create(rewriter, loc, thread, i32(rewriter, loc, 3));
+      offset = LLVM::AddOp::create(
+          rewriter, loc, offset,
+          LLVM::MulOp::create(rewriter, loc, lane, i32(rewriter, loc, kLaneBytes)));
+    }
     Value address = addBytes(rewriter, loc, adaptor.getMarks().front(), offset);
     // Lanes of the same columns write the same.
-    for (auto [i, word] : llvm::enumerate(words))
-      LLVM::StoreOp::create(rewriter, loc, exchange(rewriter, loc, layout, word),
-                            addBytes(rewriter, loc, address, 4 * int64_t(i)), /*alignment=*/4);
+    for (const auto &[lane, pairs] : lanes)
+      for (auto [i, word] : llvm::enumerate(emitWords(rewriter, loc, pairs)))
+        LLVM::StoreOp::create(rewriter, loc, exchange(rewriter, loc, layout, word),
+                              addBytes(rewriter, loc, address, lane * kLaneBytes + 4 * int64_t(i)),
+                              /*alignment=*/4);
     rewriter.eraseOp(op);
     return success();
   }

@@ -130,6 +130,8 @@ struct SumDiagonalsPattern : TilePattern<SumDiagonalsOp> {
       return rewriter.notifyMatchFailure(op, "expected a layout");
     Location loc = op.getLoc();
     Layout layout = getLayout(type);
+    if (cast<AccAttr>(type.getEncoding()).getUnit().form == attn::Product::Form::Tensor)
+      return op.emitOpError("expected rows that lanes of a quad share, got ") << type;
     // Registers of a thread by their row among those of lane 0, then by column.
     std::map<int64_t, SmallVector<int64_t>> rows;
     for (int64_t reg = 0; reg < layout.getNumRegisters(); ++reg)

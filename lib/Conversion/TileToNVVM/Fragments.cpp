@@ -55,7 +55,8 @@ FailureOr<FragmentPlace> attn::tile::findFragments(Operation *op, const PatternC
                                                    OpBuilder &builder) {
   auto acc = dyn_cast_if_present<AccAttr>(type.getEncoding());
   ArrayRef<int64_t> whole = global.type.getShape().take_back(2);
-  if (!acc || type.getDimSize(0) < whole[0] || type.getDimSize(1) != whole[1] ||
+  if (!acc || acc.getUnit().form == attn::Product::Form::Tensor || type.getDimSize(0) < whole[0] ||
+      type.getDimSize(1) != whole[1] ||
       type.getDimSize(0) != getLayout(type).getNumWarps() * kFragmentRows)
     return op->emitOpError("expected whole tiles in #tile.acc, with 16 rows for each warp, "
                            "where memory has tile.fragments, got ")

@@ -338,9 +338,11 @@ struct StorePattern : TilePattern<StoreOp> {
     auto memory = cast<MemRefType>(op.getDest().getType());
     SmallVector<int64_t> strides;
     int64_t offset;
-    return op.getAdd() && tile.isWhole() && isa<AccAttr>(type.getEncoding()) &&
-           type.getDimSize(1) % 16 == 0 && succeeded(memory.getStridesAndOffset(strides, offset)) &&
-           strides.back() == 1 && !ShapedType::isDynamic(strides[strides.size() - 2]) &&
+    auto acc = dyn_cast<AccAttr>(type.getEncoding());
+    return op.getAdd() && tile.isWhole() && acc &&
+           acc.getUnit().form != attn::Product::Form::Tensor && type.getDimSize(1) % 16 == 0 &&
+           succeeded(memory.getStridesAndOffset(strides, offset)) && strides.back() == 1 &&
+           !ShapedType::isDynamic(strides[strides.size() - 2]) &&
            strides[strides.size() - 2] % 4 == 0;
   }
 

@@ -14,61 +14,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/TileToNVVM/Registers.h"
+#include "lib/Conversion/TileToNVVM/SharedOperand.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace attn::tile;
-
-//===----------------------------------------------------------------------===//
-// Operands in shared memory
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A shared tile as an operand: where the block of 8-row groups for (row or column, k) starts,
-/// relative to the tile.
-///
-/// K-major (K along the rows in memory): rows of a slab hold `swizzle` bytes of K, one k step is 32
-/// bytes of them. MN-major: rows are K, a k step is 16 of them, and the M or N extent runs along
-/// the slabs.
-struct SharedOperand {
-  SharedType type;
-  bool isKMajor;
-
-  int64_t getOffset(int64_t mn, int64_t kStep) const {
-    int64_t swizzle = type.getSwizzle();
-    if (isKMajor)
-      return kStep * 32 / swizzle * type.getSlabBytes() + kStep * 32 % swizzle + mn * swizzle;
-    int64_t rows = 32 / type.getElementBytes();
-    return kStep * rows * swizzle + mn / type.getSlabColumns() * type.getSlabBytes();
-  }
-
-  /// The bits of the descriptor that do not depend on the address.
-  uint64_t getDescriptorBits() const {
-    uint64_t code = type.getSwizzle() == 128 ? 1 : type.getSwizzle() == 64 ? 2 : 3;
-    uint64_t leading = isKMajor ? 1 : type.getSlabBytes() >> 4;
-    uint64_t stride = 8 * type.getSwizzle() >> 4;
-    return code << 62 | stride << 32 | leading << 16;
-  }
-
-  /// i64: the descriptor of the tile's start.
-  Value emitDescriptor(OpBuilder &builder, Location loc, Value pointer) const {
-    Value address = LLVM::PtrToIntOp::create(builder, loc, builder.getI32Type(), pointer);
-    address = LLVM::LShrOp::create(builder, loc, address, i32(builder, loc, 4));
-    address = LLVM::AndOp::create(builder, loc, address, i32(builder, loc, 0x3fff));
-    Value wide = LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), address);
-    return LLVM::OrOp::create(builder, loc, wide, i64(builder, loc, getDescriptorBits()));
-  }
-};
-} // namespace
-
-/// descriptor + bytes: addresses below 256 KiB never carry out of the address field.
-static Value advance(OpBuilder &builder, Location loc, Value descriptor, int64_t bytes) {
-  if (bytes == 0)
-    return descriptor;
-  return LLVM::AddOp::create(builder, loc, descriptor, i64(builder, loc, bytes >> 4));
-}
 
 //===----------------------------------------------------------------------===//
 // A sum over K
@@ -212,7 +164,7 @@ public:
     result = cast<InFlightType>(op.getType()).getTile();
     layout = cast<AccAttr>(result.getEncoding());
     auto shared = cast<SharedType>(op.getRhs().getType());
-    rhs = {shared, op.getTransposeRhs()};
+    rhs = {shared, op.getTransposeRhs(), SharedOperand::Form::Warpgroup};
     element = shared.getElementType();
     auto left = dyn_cast<SharedType>(op.getLhs().getType());
     lhsElement = left ? left.getElementType()
@@ -275,8 +227,9 @@ public:
             step.lhs.assign(words.begin() + (row * keptSteps + k) * 4,
                             words.begin() + (row * keptSteps + k) * 4 + 4);
           else
-            step.lhs = {advance(builder, loc, a.front(), getLhs().getOffset(row * kRows, k))};
-          step.rhs = advance(builder, loc, b, rhs.getOffset(part * columns, k));
+            step.lhs = {
+                advanceDescriptor(builder, loc, a.front(), getLhs().getOffset(row * kRows, k))};
+          step.rhs = advanceDescriptor(builder, loc, b, rhs.getOffset(part * columns, k));
         }
         llvm::append_range(results, sum.emit(builder, loc));
       }
@@ -285,7 +238,8 @@ public:
 
 private:
   SharedOperand getLhs() {
-    return {cast<SharedType>(op.getLhs().getType()), !op.getTransposeLhs()};
+    return {cast<SharedType>(op.getLhs().getType()), !op.getTransposeLhs(),
+            SharedOperand::Form::Warpgroup};
   }
 
   /// A's descriptor at this warpgroup's first row.

@@ -50,6 +50,8 @@ TileTypeConverter::TileTypeConverter() {
   };
   addConversion([=](SharedType type) { return sharedPointer(type); });
   addConversion([=](BarrierType type) { return sharedPointer(type); });
+  addConversion([=](ColumnsType type) { return sharedPointer(type); });
+  addConversion([](TensorPlaceType type) { return IntegerType::get(type.getContext(), 32); });
   addConversion([](SlotType type, SmallVectorImpl<Type> &results) -> std::optional<LogicalResult> {
     results.append(2, IntegerType::get(type.getContext(), 32));
     return success();

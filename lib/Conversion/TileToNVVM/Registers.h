@@ -20,7 +20,8 @@
 namespace attn::tile {
 
 /// Register tiles to scalars, shared tiles and barriers to pointers, slots to (stage, phase), rows
-/// to their distances from the start of memory.
+/// to their distances from the start of memory. Places of tensor memory become the address of their
+/// first column, and columns a pointer to the number of the first.
 class TileTypeConverter : public mlir::TypeConverter {
 public:
   TileTypeConverter();
@@ -137,6 +138,7 @@ void populateGatherAsyncPatterns(mlir::RewritePatternSet &patterns, const Patter
 void populateGlobalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateProductPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateRolePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+void populateTensorMemoryPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateTransposePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateSynchronousCopyPatterns(mlir::RewritePatternSet &patterns,
                                      const PatternContext &context);

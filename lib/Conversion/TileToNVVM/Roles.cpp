@@ -45,6 +45,15 @@ static void moveBody(OpBuilder &builder, Region &region) {
                                                       body.getOperations());
 }
 
+/// Where threads of a block meet again after its roles, those of a warp do first.
+static void meetInWarp(OpBuilder &b, Location loc, SpecializeOp op) {
+  if (isa<LLVM::ReturnOp>(op->getNextNode()))
+    return;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op);
+  NVVM::SyncWarpOp::create(b, loc, i32(b, loc, -1));
+}
+
 void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
@@ -78,6 +87,7 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
     }
     moveBody(builder, op.getRoles()[role]);
   }
+  meetInWarp(builder, loc, op);
   op.erase();
 }
 

@@ -141,12 +141,14 @@ struct ReducePattern : TilePattern<ReduceOp> {
       return op.emitOpError("expected elements of type f32 or i32, got ") << source;
     Layout from = getLayout(source), to = getLayout(type);
     SmallVector<Value> results(to.getNumRegisters()), init(adaptor.getInit());
-    // Where lanes are kept apart the chain starts with the initial value, which is there early.
+    // Where parts are kept apart the chain starts with the initial value, which is there early.
     bool isPartial = type.getRank() == 2;
     if (isPartial && !init.empty())
       results = std::exchange(init, {});
     for (auto [reg, element] : llvm::enumerate(adaptor.getSource())) {
-      Value &result = results[to.getOwner({from.getPosition({0, 0, int64_t(reg)}).row, 0}).reg];
+      Position position = from.getPosition({0, 0, int64_t(reg)});
+      position.column = isPartial ? position.column / 2 % attn::kQuad : 0;
+      Value &result = results[to.getOwner(position).reg];
       result = result ? combine(rewriter, op, result, element) : element;
     }
     if (!isPartial)

@@ -90,6 +90,7 @@ static LogicalResult convertTiles(Operation *function, const KernelMap &kernels)
   populateRolePatterns(patterns, patternContext);
   populateRowPatterns(patterns, patternContext);
   populateSynchronousCopyPatterns(patterns, patternContext);
+  populateTensorMemoryPatterns(patterns, patternContext);
   populateTransposePatterns(patterns, patternContext);
   populateWarpProductPatterns(patterns, patternContext);
 

@@ -245,6 +245,32 @@ static Choice chooseForWarps(const Machine &machine, const GPUProblem &problem) 
   return chooseWidest(machine, problem);
 }
 
+/// A machine with tensor memory: two consumers, of which one multiplies while the other computes
+/// weights, and a row of scores for each thread. A sum is scaled where it is, which costs more than
+/// elsewhere: maxima may lag by 2^8, of which no weight of 16 bits loses a digit.
+static Choice chooseForTensorMemory(const Machine &machine, const GPUProblem &problem) {
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
+  int64_t rows = machine.getWarpgroupRows();
+  GPUBlock block = describe(problem);
+  Schedule &schedule = block.schedule;
+  constexpr int64_t kSlack = 8;
+  for (int64_t consumers : {2, 1})
+    for (int64_t stages : {2, 1})
+      for (int64_t keys = llvm::alignDown(rows, step); keys > 0; keys -= step) {
+        schedule = {.blockM = consumers * rows,
+                    .blockN = keys,
+                    .stages = stages,
+                    .consumers = consumers,
+                    .slack = kSlack};
+        // Small steps of one of two consumers are worse than whole ones of one.
+        if (!refuseBlock(machine, block).empty() || (consumers > 1 && keys < rows / 2))
+          continue;
+        schedule.lists = doListsPay(problem);
+        return {schedule, "cuda-tensor-memory"};
+      }
+  return chooseWidest(machine, problem);
+}
+
 /// Lets tiles lie in cells: as many keys, in steps, and consumers as a cell has a multiple of.
 /// False if there are none.
 static bool fitToCell(const Machine &machine, Cell cell, int64_t step, Schedule &schedule) {
@@ -306,6 +332,8 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   llvm::ArrayRef<Row> rows = getPolicy(machine).rows;
   if (machine.product.form == Product::Form::Registers)
     return chooseForWarps(machine, problem);
+  if (machine.product.form == Product::Form::Tensor && problem.factors.parts == 1)
+    return chooseForTensorMemory(machine, problem);
   if (problem.factors.bytes == 1)
     return chooseForBytes(machine, problem);
   // Nobody has measured elements of several factors.

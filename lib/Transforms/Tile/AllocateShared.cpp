@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileTensorOps.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "llvm/Support/MathExtras.h"
@@ -43,12 +43,14 @@ struct AllocateSharedPass
     kernel.walk([&](BarrierInitOp op) {
       barrierBytes += cast<BarrierType>(op.getType()).getSizeInBytes();
     });
+    kernel.walk([&](AllocTensorOp) { barrierBytes += kColumnsBytes; });
     // Barriers follow the places, unless the block is full.
     bool isFull = end + barrierBytes > most && barrierBytes <= gapBytes;
     int64_t &barriers = isFull ? gap : end;
     kernel.walk([&](BarrierInitOp op) {
       place(op, barriers, 8, cast<BarrierType>(op.getType()).getSizeInBytes());
     });
+    kernel.walk([&](AllocTensorOp op) { place(op, barriers, kColumnsBytes, kColumnsBytes); });
     if (end <= most)
       return success();
     return kernel.emitOpError("expected at most ") << most << " bytes of shared memory, got " << end

@@ -108,7 +108,7 @@ private:
   int64_t countArriving(RoleAttr role) const;
   int64_t countUnits(RoleAttr role) const;
   /// Products that read shared memory themselves see what threads wrote after a fence only.
-  bool needsFence() const { return machine.product.form == attn::Product::Form::Shared; }
+  bool needsFence() const { return machine.product.form != attn::Product::Form::Registers; }
   bool isWhole(const PlaceLifetimes &uses) const;
   int64_t countStages(const Ring &ring) const;
   bool fits() const;

@@ -279,9 +279,9 @@ def StageAdditionsPass : Pass<"tile-stage-additions", "::mlir::ModuleOp"> {
 def SkipFactorsPass : Pass<"tile-skip-factors", "::mlir::ModuleOp"> {
   let summary = "lets warps pass over sums that none of their rows scales";
   let description = [{
-    Where sums are scaled in the rows that a condition selects, and warps multiply, each warp asks
-    whether the condition holds for some row of its own, and else leaves its sums as they are. After
-    a few steps of attention hardly any maximum rises.
+    Where sums are scaled in the rows that a condition selects, and threads wait for products, each
+    warp asks whether the condition holds for some row of its own, and else leaves its sums as they
+    are. After a few steps of attention hardly any maximum rises.
 
     Requires: a part of room 6 `async`. Produces: a part of room 6 `async`. Fails when: never.
   }];
@@ -338,6 +338,23 @@ def OverlapLaunchesPass : Pass<"tile-overlap-launches", "::mlir::ModuleOp"> {
   let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
+def PlaceSumsPass : Pass<"tile-place-sums", "::mlir::ModuleOp"> {
+  let summary = "gives the sums of products places in tensor memory";
+  let description = [{
+    On a machine with tensor memory, a product becomes a `tile.mma_tensor`. Its sum gets a place. One
+    that loops and branches carry keeps its place: products add to it, rows are scaled where they
+    are, and it is read at the end. Other sums are read at once; their columns also hold left
+    operands from registers. A unit meets before a product whose places its threads have accessed, so
+    that its first thread comes after all of them. It waits for the product at a barrier of its own.
+
+    Requires: a part of room 6 `async`: a program for each role. Produces: a part of room 6 `async`,
+    without `tile.mma`. Fails when: a sum is read after another has taken its place; several roles
+    multiply; the places are more columns than there are.
+  }];
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
   let summary = "gives places and barriers their addresses in shared memory";
   let description = [{
@@ -345,7 +362,7 @@ def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
     that is there stays, and places and barriers without an offset come after it.
 
     Requires: a part of room 6 `async`. Produces: a part of room 6 `async`, with an offset on every
-    tile.alloc_shared and tile.barrier_init. Fails when: a kernel needs more shared memory than a
+    tile.alloc_shared, tile.barrier_init and tile.alloc_tensor. Fails when: a kernel needs more shared memory than a
     block of its machine has; the error names both sizes.
   }];
   let dependentDialects = ["::attn::plan::PlanDialect"];

@@ -52,8 +52,7 @@ struct SkipFactorsPass
     : KernelPass<attn::tile::impl::SkipFactorsPassBase<SkipFactorsPass>,
                  attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
   LogicalResult transformKernel(func::FuncOp kernel) override {
-    const attn::Product &product = attn::plan::getMachine(kernel).product;
-    if (product.isAsync || product.threads != attn::kLanes)
+    if (attn::plan::getMachine(kernel).product.isAsync)
       return success();
     SmallVector<std::pair<arith::SelectOp, Value>> found;
     kernel.walk([&](arith::SelectOp select) {

@@ -13,7 +13,7 @@ module @target_c1_module attributes {plan.target = "sm_90a"} {
 
 // -----
 
-// expected-error@+1 {{expected the machine sm_90a, sm_120a, sm_89, sm_86 or sm_80, got 'sm_20'}}
+// expected-error@+1 {{expected the machine sm_90a, sm_103a, sm_100a, sm_120a, sm_89, sm_86 or sm_80, got 'sm_20'}}
 module @target_c2 attributes {plan.target = #plan.target<"sm_20">} {
 }
 

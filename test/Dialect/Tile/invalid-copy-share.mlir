@@ -24,7 +24,7 @@ func.func @box_c2_share(%k: memref<?x64xbf16>, %i: index) attributes {tile.kerne
 // -----
 
 func.func @any_row_c1(%rows: tensor<128xi1, #tile.row<#tile.acc<units = 2>>>) {
-  // expected-error@+1 {{expected i1 for each row of products that warps issue}}
+  // expected-error@+1 {{expected i1 for each row of products that threads wait for}}
   %some = tile.any_row %rows : tensor<128xi1, #tile.row<#tile.acc<units = 2>>>
   return
 }

@@ -80,7 +80,7 @@ func.func private @layout_c6_row(tensor<24xf32, #tile.row<#tile.blocked<vector =
 
 // -----
 
-// expected-error@+1 {{expected the product wgmma or mma.sync, got 'mma'}}
+// expected-error@+1 {{expected the product wgmma, tcgen05 or mma.sync, got 'mma'}}
 func.func private @layout_c10(tensor<64x64xf32, #tile.acc<units = 1, product = "mma">>)
 
 // -----
