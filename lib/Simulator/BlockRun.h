@@ -94,6 +94,8 @@ struct Fiber {
   unsigned productComponent = 0;
   std::vector<std::shared_ptr<Product>> products;
   double productsEnd = 0;
+  /// When the rest was last done with a wait for a barrier.
+  Epoch restWaited{0, 0};
   // Stores of shared tiles by the leader.
   uint32_t stores = 0, storesComplete = 0;
   unsigned storeComponent = 0;

@@ -63,6 +63,8 @@ void BlockRun::wait(Fiber &fiber, const Instruction &instruction) {
   unsigned parity = unsigned(use / stages & 1) ^ unsigned(previous);
   if (barrier->passes(parity)) {
     pass(fiber, *barrier, wanted, instruction.op);
+    if (program.machine->product.form == attn::Product::Form::Tensor)
+      fiber.restWaited = fiber.rest.tick();
     fiber.time += pickTime(fiber, program.machine->costs.waitLatency);
     return;
   }

@@ -174,6 +174,14 @@ void BlockRun::multiplyTensor(Fiber &fiber, const Instruction &instruction) {
   product->sum = fiber.registers[instruction.in[2]].index;
   if (!getBarrier(fiber, instruction, kBarrier, product->barrierStage))
     return;
+  // When it is done, what the others wait for may be filled or signalled again.
+  if (!fiber.leader.knowledge.all.knows(fiber.restWaited))
+    report(
+        Finding{Finding::Kind::Phase,
+                instruction.op,
+                "threads of the unit may still wait for a barrier, of which another phase may end "
+                "after this product: they have not met since",
+                {}});
   product->barrier = fiber.registers[instruction.in[kBarrier]].index;
   product->started = fiber.leader.knowledge;
 

@@ -344,8 +344,8 @@ def PlaceSumsPass : Pass<"tile-place-sums", "::mlir::ModuleOp"> {
     On a machine with tensor memory, a product becomes a `tile.mma_tensor`. Its sum gets a place. One
     that loops and branches carry keeps its place: products add to it, rows are scaled where they
     are, and it is read at the end. Other sums are read at once; their columns also hold left
-    operands from registers. A unit meets before a product whose places its threads have accessed, so
-    that its first thread comes after all of them. It waits for the product at a barrier of its own.
+    operands from registers. A unit meets before a product, so that its first thread, which asks for it,
+    comes after all accesses and waits of the unit. It waits for the product at a barrier of its own.
 
     Requires: a part of room 6 `async`: a program for each role. Produces: a part of room 6 `async`,
     without `tile.mma`. Fails when: a sum is read after another has taken its place; several roles

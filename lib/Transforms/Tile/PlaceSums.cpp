@@ -26,7 +26,6 @@
 #include "dialects/Tile/IR/TileTensorOps.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
-#include "lib/Transforms/Tile/UnitMeetings.h"
 #include "lib/Transforms/Tile/Variables.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -184,7 +183,6 @@ public:
       product.getResult().replaceAllUsesWith(getNothing(product.getType()));
       product.erase();
     }
-    meetBeforeProducts(role, meeting, attn::plan::getMachine(kernel).warpgroupThreads);
     return waitForProducts();
   }
 
@@ -539,6 +537,10 @@ LogicalResult SumPlacer::visitProduct(MmaOp product) {
     StoreTensorOp::create(b, at, lhs, weights);
     lhs = weights;
   }
+  // The thread that asks for the product comes after all accesses of its unit, and after all waits:
+  // when the product is done, what they wait for may be filled or signalled again.
+  NamedBarrierOp::create(b, at, /*arrive=*/false, meeting,
+                         attn::plan::getMachine(kernel).warpgroupThreads);
   MmaTensorOp::create(b, at, lhs, product.getRhs(), place.place, done, /*slot=*/Value(), adds,
                       product.getTransposeLhs(), product.getTransposeRhs());
   if (!place.isCarried) {

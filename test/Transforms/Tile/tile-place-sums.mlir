@@ -12,16 +12,15 @@ module attributes {plan.target = #plan.target<"sm_100a">} {
 // a place, which rows are scaled in.
 // CHECK-LABEL: func.func @attend
 // CHECK:         %[[ALL:.*]] = tile.alloc_tensor : !tile.columns<128>
-// CHECK:         %[[DONE:.*]] = tile.barrier_init 1 : !tile.barrier<1>
+// CHECK-NEXT:    %[[DONE:.*]] = tile.barrier_init 1 : !tile.barrier<1>
 // CHECK:         role consumer
 // CHECK-DAG:       %[[S:.*]] = tile.tensor_place %[[ALL]] at 0 : !tile.columns<128> -> !tile.tensor<128x64xf32>
 // CHECK-DAG:       %[[O:.*]] = tile.tensor_place %[[ALL]] at 64 : !tile.columns<128> -> !tile.tensor<128x64xf32>
 // CHECK-DAG:       %[[P:.*]] = tile.tensor_place %[[ALL]] at 0 : !tile.columns<128> -> !tile.tensor<128x64xbf16>
-// CHECK-DAG:       %[[FIRST:.*]] = tile.unit_slot : !tile.slot<1>
 // CHECK:           tile.store_tensor %{{.*}} to %[[O]]
-// CHECK:           %[[LAST:.*]] = scf.for {{.*}} iter_args(%[[SLOT:.*]] = %[[FIRST]]) -> (!tile.slot<1>) {
-// CHECK-NOT:         tile.named_barrier
-// CHECK:             tile.mma_tensor %{{.*}}, %{{.*}} to %[[S]] signal %[[DONE]][%[[SLOT]]] {transpose_rhs}
+// CHECK:           scf.for {{.*}} iter_args(%[[SLOT:.*]] = %{{.*}}) -> (!tile.slot<1>) {
+// CHECK:             tile.named_barrier sync %[[ID:.*]] threads 128
+// CHECK-NEXT:        tile.mma_tensor %{{.*}}, %{{.*}} to %[[S]] signal %[[DONE]][%[[SLOT]]] {transpose_rhs}
 // CHECK-NEXT:        tile.barrier_wait %[[DONE]][%[[SLOT]]]
 // CHECK-NEXT:        %[[SECOND:.*]] = tile.next_phase %[[SLOT]]
 // CHECK-NEXT:        %[[SCORES:.*]] = tile.load_tensor %[[S]]
@@ -29,7 +28,7 @@ module attributes {plan.target = #plan.target<"sm_100a">} {
 // CHECK:               tile.scale_tensor %[[O]] by %{{.*}}
 // CHECK-NEXT:        }
 // CHECK:             tile.store_tensor %{{.*}} to %[[P]]
-// CHECK-NEXT:        tile.named_barrier sync %{{.*}} threads 128
+// CHECK-NEXT:        tile.named_barrier sync %[[ID]] threads 128
 // CHECK-NEXT:        tile.mma_tensor %[[P]], %{{.*}} to %[[O]] signal %[[DONE]][%[[SECOND]]] {add}
 // CHECK-NEXT:        tile.barrier_wait %[[DONE]][%[[SECOND]]]
 // CHECK-NEXT:        %[[THIRD:.*]] = tile.next_phase %[[SECOND]]
