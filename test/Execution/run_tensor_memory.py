@@ -22,11 +22,15 @@ from ptx import program
 from ptx.async_units import SHARED, TensorMap, write_box
 from ptx.block import Block, Memory
 from ptx.descriptors import decode_elements, decode_instruction, decode_operand
-from tensor_memory_mistakes import CONSTANT, MISTAKES, MN, MODES, OPERANDS, RIGHT, WORD, WORDS, K, make_word
-from tensor_memory_texts import FRONT, HEAD, MULTIPLY, PRODUCT, WEIGHTS, fill, make_descriptor, store_rows
+from tensor_memory_mistakes import (BF16, CONSTANT, INSTRUCTION, INSTRUCTIONS, MISTAKES, MN, MODES, OPERANDS, RIGHT,
+                                    SEQUENCES, K, make_word)
+from tensor_memory_texts import (FRONT, HEAD, MULTIPLY, PRODUCT, SEQUENCE, WEIGHTS, fill, make_descriptor, name_registers,
+                                 store_rows)
 
 # Bytes of the sum that a product takes of each row.
 STEP = 32
+# What any of the kernels stores.
+MOST_WORDS = 1 << 16
 
 
 @dataclass
@@ -57,11 +61,15 @@ class Layout:
             for number, part in enumerate(boxes):
                 write_box(shared, at + number * box, np.ascontiguousarray(part), self.row)
             leading, stride = box if self.transposed else 16, 8 * self.row
-            inside = [step * STEP for step in range(steps)]
-            begin = [at + (step * STEP // size * self.row if self.transposed else byte // self.row * box + byte % self.row)
-                     for step, byte in enumerate(inside)]
+            # Along rows, steps lie side by side; of columns, a step has rows of its own.
+            begin = [at + (step * STEP // size * self.row if self.transposed else step * STEP // self.row * box + step * STEP % self.row)
+                     for step in range(steps)]
             end = at + boxes.nbytes
         return MODES[self.row] << 61 | CONSTANT | stride >> 4 << 32 | leading >> 4 << 16, [*begin, -(-end // 1024) * 1024]
+
+
+def make_shared() -> np.ndarray:
+    return np.full(SHARED + FRONT + 96 * 1024, 0xFF, np.uint8)
 
 
 def run(text: str, shared: np.ndarray, words: int, given: Optional[np.ndarray] = None, seed: int = 0) -> np.ndarray:
@@ -91,14 +99,15 @@ class Case:
     depth: int
     sum: str = "f32"
     lane: int = 0
+    negated: bool = False
 
     def make(self, rng: np.random.Generator) -> Tuple[str, np.ndarray, Optional[np.ndarray], np.ndarray]:
         """The kernel, shared memory, what threads are given, and the exact result."""
         codes = [make_codes(rng, (count, self.depth), kind) for count, kind in zip((self.m, self.n), self.kinds)]
         a, b = (decode_elements(code, kind).astype(np.float64) for code, kind in zip(codes, self.kinds))
-        shared = np.full(SHARED + FRONT + 96 * 1024, 0xFF, np.uint8)
+        shared = make_shared()
         transposed = bool(self.left and self.left.transposed), self.right.transposed
-        word = make_word(self.m, self.n, *self.kinds, transposed, self.sum)
+        word = make_word(self.m, self.n, *self.kinds, transposed, self.sum) | self.negated << 13
         kind = "f16" if codes[0].itemsize == 2 else "f8f6f4"
         if self.left is None:
             return self.make_weights(word, kind, shared, codes, a, b)
@@ -109,7 +118,7 @@ class Case:
             lines += [make_descriptor("%rd6", x - SHARED, left), make_descriptor("%rd7", y - SHARED, right),
                       MULTIPLY.format(kind=kind, a="%rd6", word=word, adds="%p6" if step else "%p7")]
         text = PRODUCT.format(name="product", threads=128, multiplier=0, allocated=256, products="\n".join(lines), stores=store_rows(self.n))
-        return text, shared, None, a @ b.T
+        return text, shared, None, -a @ b.T if self.negated else a @ b.T
 
     def make_weights(self, word: int, kind: str, shared: np.ndarray, codes: List[np.ndarray], a: np.ndarray,
                      b: np.ndarray) -> Tuple[str, np.ndarray, np.ndarray, np.ndarray]:
@@ -145,13 +154,13 @@ def make_codes(rng: np.random.Generator, shape: Tuple[int, int], kind: str) -> n
     return (rng.integers(0, 2, shape) << 7 | rng.integers(0, 0x70, shape)).astype(np.uint8)
 
 
-BF16, F16, E4M3, E5M2 = (("bf16",) * 2, ("f16",) * 2, ("e4m3",) * 2, ("e5m2", "e4m3"))
+F16, E4M3, E5M2 = ("f16", "f16"), ("e4m3", "e4m3"), ("e5m2", "e4m3")
 CASES: Dict[str, Case] = {
     "rows of 128 bytes": Case(128, 128, BF16, Layout(128, K), Layout(128, K), 64),
     "rows of 64 bytes": Case(128, 48, BF16, Layout(64, K), Layout(64, K), 64),
     "rows of 32 bytes": Case(128, 32, F16, Layout(32, K), Layout(32, K), 48),
-    "cells": Case(128, 80, BF16, Layout(16, K), Layout(16, K), 32),
-    "columns of 128 bytes": Case(128, 256, BF16, Layout(128, MN), Layout(128, MN), 32),
+    "cells": Case(128, 32, BF16, Layout(16, K), Layout(16, K), 32),
+    "columns of 128 bytes": Case(128, 256, BF16, Layout(128, MN), Layout(128, MN), 32, negated=True),
     "columns of 64 bytes": Case(128, 64, F16, Layout(64, MN), Layout(64, MN), 32),
     "columns of 32 bytes": Case(128, 16, BF16, Layout(32, MN), Layout(32, MN), 32),
     "columns of cells": Case(128, 144, F16, Layout(16, MN), Layout(16, MN), 32),
@@ -167,35 +176,59 @@ CASES: Dict[str, Case] = {
 }
 
 
+def make_sequence(lines: List[str]) -> str:
+    """Of two warps, with a descriptor of B that nobody has filled."""
+    operand = make_descriptor("%rd7", FRONT, RIGHT & ~0x3FFF)
+    return SEQUENCE.format(name="sequence", threads=64, multiplier=0, allocated=512, operand=operand, lines="\n".join(lines))
+
+
+def make_halves() -> str:
+    """Words become two columns' halves, and are loaded as columns and as words."""
+    lines = ["	mul.wide.u32 %rd3, %r2, 16;", "	add.s64 %rd3, %rd2, %rd3;", f"	ld.global.v4.b32 {name_registers(4)}, [%rd3];",
+             f"	tcgen05.st.sync.aligned.32x32b.x4.unpack::16b.b32 [%r7], {name_registers(4)};", "	tcgen05.wait::st.sync.aligned;"]
+    return make_sequence([*lines, store_rows(8), store_rows(4, 0, ".pack::16b")])
+
+
+def check_halves(seed: int) -> str:
+    given = np.random.default_rng(seed).integers(0, 2**32, (64, 4), np.uint32)
+    out = run(make_halves(), make_shared(), 128 * 12, given, seed)
+    columns, words = out[: 64 * 8].reshape(64, 8), out[128 * 8 :][: 64 * 4].reshape(64, 4)
+    return "" if (columns == given.view(np.uint16)).all() and (words == given).all() else f"got {columns} and {words}"
+
+
 def find_error(function: Callable[[], object], says: str) -> str:
-    """What is wrong with an error that there should be, or nothing."""
+    """What is wrong with an error that there should be, or nothing. Where none should be, `says` is empty."""
     try:
         function()
     except (RuntimeError, NotImplementedError) as error:
-        return "" if re.search(says, str(error)) else f"expected '{says}', got '{error}'"
-    return f"expected '{says}', got nothing"
+        return "" if says and re.search(says, str(error)) else f"expected '{says}', got '{error}'"
+    return f"expected '{says}', got nothing" if says else ""
 
 
 def make_checks(seed: int) -> Iterator[Tuple[str, Callable[[], str]]]:
     for name, case in CASES.items():
         yield name, lambda case=case: case.check(seed)  # type: ignore[misc]
+    yield "halves", lambda: check_halves(seed)
     for name, mistake in MISTAKES.items():
         text, shared, given, _ = CASES[mistake.case].make(np.random.default_rng(seed))
-        words = 1 << 17
-        yield name, lambda t=mistake.apply(text), s=shared, g=given, m=mistake: find_error(  # type: ignore[misc]
-            lambda: run(t, s, words, g, seed), m.says)
+        yield name, lambda t=mistake.apply(text), s=shared, g=given, e=mistake.says: find_error(  # type: ignore[misc]
+            lambda: run(t, s, MOST_WORDS, g, seed), e)
+    for name, (lines, says) in SEQUENCES.items():
+        yield name, lambda t=make_sequence(lines), e=says: find_error(  # type: ignore[misc]
+            lambda: run(t, make_shared(), MOST_WORDS, seed=seed), e)
     for name, (bits, transposed, says) in OPERANDS.items():
         yield f"operand: {name}", lambda b=bits, t=transposed, e=says: find_error(  # type: ignore[misc]
             lambda: decode_operand(RIGHT ^ b).locate(64, 2, t), e)
-    for name, (bits, kind, says) in WORDS.items():
+    for name, (bits, kind, says) in INSTRUCTIONS.items():
         yield f"instruction: {name}", lambda b=bits, k=kind, e=says: find_error(  # type: ignore[misc]
-            lambda: decode_instruction(WORD ^ b, k), e)
+            lambda: decode_instruction(INSTRUCTION ^ b, k), e)
 
 
 def assemble(ptxas: str) -> str:
     """What the assembler has against the texts, all of them in one module."""
     rng = np.random.default_rng(0)
     texts = [case.make(rng)[0] for case in CASES.values()]
+    texts += [make_halves(), *(make_sequence(lines) for lines, _ in SEQUENCES.values())]
     texts += [mistake.apply(CASES[mistake.case].make(rng)[0]) for mistake in MISTAKES.values()]
     module = HEAD + "".join(re.sub(r"\.entry \w+", f".entry kernel{number}", text) for number, text in enumerate(texts))
     with tempfile.TemporaryDirectory() as folder:

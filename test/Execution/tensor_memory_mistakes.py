@@ -1,7 +1,9 @@
 """Mistakes of kernels of sm_100a, and what the interpreter has to say of each (run_tensor_memory.py)."""
 
 from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
+
+from tensor_memory_texts import commit, load, multiply, store, wait
 
 # Modes of swizzles by the bytes of a row, and types by their number in an instruction descriptor.
 MODES = {16: 0, 128: 2, 64: 4, 32: 6}
@@ -82,7 +84,7 @@ MISTAKES: Dict[str, Mistake] = {
     "a sum of upper lanes": Mistake("cells", "add.s32 %r9, %r5, 0;", "add.s32 %r9, %r5, 1048576;", "expected lane 0"),
     "weights of other lanes": Mistake("weights", "add.s32 %r9, %r5, 32;", "add.s32 %r9, %r5, 32;\n\tadd.s32 %r5, %r5, 1048576;",
                                       "expected A in the lanes of the sum"),
-    "sums of two shapes": Mistake("cells", f"{make_word(128, 80, *BF16)}, %p6", f"{make_word(128, 64, *BF16)}, %p6",
+    "sums of two shapes": Mistake("cells", f"{make_word(128, 32, *BF16)}, %p6", f"{make_word(128, 16, *BF16)}, %p6",
                                   "another place or shape"),
     "weights in the sum": Mistake("weights", "add.s32 %r9, %r5, 32;", "add.s32 %r9, %r5, 4;", "outside of the columns of the sum"),
     "lanes that are left alone": Mistake("cells", ", %p7;", ", {%r8, %r8, %r8, %r8}, %p7;", "tcgen05.mma", 0),
@@ -92,6 +94,44 @@ MISTAKES: Dict[str, Mistake] = {
     "an operand that is not fenced": Mistake("cells", "@%p2 bra $asked;", "@%p2 bra $asked;\nst.shared.b32 [%r1+1024], %r2;", "expected a fence between"),
     "an operand that a copy brings": Mistake("cells", "@%p2 bra $asked;", "@%p2 bra $asked;\n\t" + COPY, "a wait for a copy"),
     "a copy over an operand": Mistake("cells", "$asked:", COPY + "$asked:", "writes what a product of warp 0 reads", 0),
+}
+WORD = make_word(128, 16, "bf16", "bf16")
+BEFORE_SYNC, SYNC, AFTER_SYNC = f"	{BEFORE}", "	bar.sync 0;", f"	{AFTER}"
+MEET = [BEFORE_SYNC, SYNC, AFTER_SYNC]
+LOADED, STORED = "	tcgen05.wait::ld.sync.aligned;", "	tcgen05.wait::st.sync.aligned;"
+UNLOADED, UNSTORED, UNFINISHED = ("expected tcgen05.wait::ld after it", "expected tcgen05.wait::st after it",
+                                  "expected a wait for the barrier of its commit")
+A, SUM, OTHER = 0, 32, 64
+# Lines that two warps go through, and what is wrong. A warp has the columns from 0 on as A, and sums from 32 and 64 on.
+SEQUENCES: Dict[str, Tuple[List[str], str]] = {
+    "st, ld": ([store(A), load(A)], f"reads columns 0 to 3, which tcgen05.st of warp . writes: {UNSTORED}"),
+    "ld, st": ([load(A), store(A)], f"writes columns 0 to 3, which tcgen05.ld of warp . reads: {UNLOADED}"),
+    "st, st": ([store(A), store(A)], f"writes columns 0 to 3, which tcgen05.st of warp . writes: {UNSTORED}"),
+    "mma, ld": ([multiply(A, SUM, WORD), SYNC, load(SUM)], f"reads columns 32 to 35, which tcgen05.mma of warp 0 writes: {UNFINISHED}"),
+    "mma, st of its sum": ([multiply(A, SUM, WORD), SYNC, store(SUM)], f"writes columns 32 to 35, which tcgen05.mma of warp 0 writes: {UNFINISHED}"),
+    "mma, st of its A": ([multiply(A, SUM, WORD), SYNC, store(A)], f"writes columns 0 to 3, which tcgen05.mma of warp 0 reads: {UNFINISHED}"),
+    "st, mma of it": ([store(A), multiply(A, SUM, WORD)], f"multiplies columns 0 to 7, which tcgen05.st of warp 0 writes: {UNSTORED}"),
+    "mma, mma of its sum": ([multiply(A, SUM, WORD), multiply(SUM, OTHER, WORD)],
+                            f"multiplies columns 32 to 39, which tcgen05.mma of warp 0 writes: {UNFINISHED}"),
+    "ld, mma over it": ([load(SUM), multiply(A, SUM, WORD)], f"puts a sum in columns 32 to 47, which tcgen05.ld of warp 0 reads: {UNLOADED}"),
+    "st, mma over it": ([store(SUM), multiply(A, SUM, WORD)], f"puts a sum in columns 32 to 47, which tcgen05.st of warp 0 writes: {UNSTORED}"),
+    "mma, mma over its A by another warp": ([multiply(A, SUM, WORD), SYNC, multiply(SUM + 16, A, WORD, "%p8")],
+                                            "puts a sum in columns 0 to 15, which tcgen05.mma of warp 0 reads: expected tcgen05.fence::before"),
+    "mma, mma of another warp": ([multiply(A, SUM, WORD), BEFORE_SYNC, SYNC, multiply(A, SUM, WORD, "%p8")],
+                                 "puts a sum in columns 32 to 47, which tcgen05.mma of warp 0 writes: expected tcgen05.fence::after"),
+    "st of another warp, mma": ([store(A, "@%p1 "), STORED, multiply(A, SUM, WORD)],
+                                "(multiplies|writes) columns .*: expected (a barrier between them|a wait for the barrier of its commit)"),
+    "mma of 64 rows over a sum of 128": ([multiply(A, SUM, WORD), multiply(A, SUM, make_word(64, 16, *BF16))], "another place or shape"),
+    "a register that is loaded again": ([load(A), LOADED, load(A), "	mov.b32 %r13, %r100;"], "%r100 is read before tcgen05.wait::ld"),
+    "a part of a warp": (["	@!%p2 tcgen05.wait::ld.sync.aligned;"], "expected all lanes of a warp, got 1"),
+    # And what is right: an error would be one of the interpreter.
+    "products of two warps": ([store(A), STORED, *MEET, multiply(A, SUM, WORD), *MEET, multiply(A, SUM, WORD, "%p8"), commit("%p8"), wait(),
+                               commit("%p2", 24), wait(24), AFTER_SYNC, store(A), STORED, load(SUM), LOADED], ""),
+    "a commit is a fence": ([store(A, "@!%p1 "), STORED, multiply(A, SUM, WORD), commit(), wait(), AFTER_SYNC, multiply(A, OTHER, WORD, "%p8"),
+                             commit("%p8", 24), wait(24), AFTER_SYNC], ""),
+    "a copy's arrival": ([store(A, "@!%p1 "), STORED, BEFORE_SYNC, "	add.s32 %r12, %r1, 64;", "	@!%p2 cp.async.ca.shared.global [%r12], [%rd2], 4;",
+                          "	@!%p2 cp.async.mbarrier.arrive.noinc.shared.b64 [%r1+8];", wait(), AFTER_SYNC,
+                          multiply(A, SUM, WORD, "%p8"), commit("%p8", 24), wait(24), AFTER_SYNC], ""),
 }
 # Of 64 rows or columns of bf16 from the first byte of a pattern of 1024 on; the two offsets are 16 and 1024 bytes.
 RIGHT = 2 << 61 | CONSTANT | 1024 >> 4 << 32 | 16 >> 4 << 16 | 1024 >> 4
@@ -115,8 +155,8 @@ OPERANDS: Dict[str, Tuple[int, bool, str]] = {
     "cells in one place": (2 << 61 | 1008 >> 4 << 32, K, "expected offsets that keep rows apart"),
 }
 # And of instructions: bits that differ from a product of 128 x 64 of bf16, its kind, and what is wrong.
-WORD = make_word(128, 64, "bf16", "bf16")
-WORDS: Dict[str, Tuple[int, str, str]] = {
+INSTRUCTION = make_word(128, 64, "bf16", "bf16")
+INSTRUCTIONS: Dict[str, Tuple[int, str, str]] = {
     "sparse": (1 << 2, "f16", "sparsity"),
     "saturated": (1 << 3, "f16", "saturation"),
     "a reserved bit": (1 << 6, "f16", r"bits 6 to 6 \(reserved\)"),

@@ -5,7 +5,7 @@ Each has `out`, 128 rows of 32-bit words, `given`, rows of words that threads re
 
 from typing import Sequence
 
-# Bytes of shared memory in front of operands: the address of tensor memory, and barriers from 8 and 16 on.
+# Bytes of shared memory in front of operands: the address of tensor memory, and barriers at 8, 16 and 24.
 FRONT = 1024
 HEAD = """.version 8.8
 .target sm_100a
@@ -32,6 +32,7 @@ BEGIN = """.visible .entry {name}(
 	@%p2 bra $made;
 	mbarrier.init.shared.b64 [%r1+8], 1;
 	mbarrier.init.shared.b64 [%r1+16], 128;
+	mbarrier.init.shared.b64 [%r1+24], 1;
 $made:
 	@%p1 bra $allocated;
 	mov.u32 %r4, {allocated};
@@ -101,6 +102,12 @@ $done:
 $met:
 	bar.warp.sync -1;
 """ + END
+# Two warps, which go through the same lines; %p1 is false in the first, %p2 and %p8 are false in the first thread of each.
+SEQUENCE = BEGIN + """	setp.ne.u32 %p8, %r2, 32;
+	setp.eq.u32 %p6, %r2, %r2;
+{operand}
+{lines}
+""" + END
 # One product, of operands that are given: descriptors in %rd6 (or an address in %r10) and %rd7.
 MULTIPLY = "	tcgen05.mma.cta_group::1.kind::{kind}.collector::a::discard [%r9], {a}, %rd7, {word}, {adds};"
 
@@ -129,7 +136,7 @@ def store_rows(columns: int, at: int = 0, pack: str = "") -> str:
         lines += [f"	add.s32 %r12, %r7, {first};",
                   f"	tcgen05.ld.sync.aligned.32x32b.x{count}{pack}.b32 {name_registers(count)}, [%r12];",
                   "	tcgen05.wait::ld.sync.aligned;"]
-        lines += [f"	st.global.b32 [%rd4+{4 * i}], %r{100 + i};" for i in range(count)]
+        lines += [f"	st.global.v4.b32 [%rd4+{4 * i}], {name_registers(4, 100 + i)};" for i in range(0, count, 4)]
         lines.append(f"	add.s64 %rd4, %rd4, {4 * count};")
         first += count * (2 if pack else 1)
     return "\n".join(lines + [f"	add.s64 %rd1, %rd1, {512 * columns};"])
@@ -140,3 +147,26 @@ def fill(columns: int, at: int) -> str:
     lines = [f"	add.s32 %r12, %r7, {at};", *(f"	mov.b32 %r{100 + i}, 0x3F800000;" for i in range(columns)),
              f"	tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r12], {name_registers(columns)};"]
     return "\n".join(lines)
+
+
+def load(at: int, guard: str = "") -> str:
+    return f"	add.s32 %r12, %r7, {at};\n	{guard}tcgen05.ld.sync.aligned.32x32b.x4.b32 {name_registers(4)}, [%r12];"
+
+
+def store(at: int, guard: str = "") -> str:
+    return f"	add.s32 %r12, %r7, {at};\n	{guard}tcgen05.st.sync.aligned.32x32b.x4.b32 [%r12], {{%r1, %r1, %r1, %r1}};"
+
+
+def multiply(a: int, to: int, word: int, thread: str = "%p2") -> str:
+    """128 rows of A from a column on, into a sum from another one on."""
+    return (f"	add.s32 %r9, %r5, {to};\n	add.s32 %r10, %r5, {a};\n"
+            f"	@!{thread} tcgen05.mma.cta_group::1.kind::f16 [%r9], [%r10], %rd7, {word}, %p6;")
+
+
+def commit(thread: str = "%p2", barrier: int = 8) -> str:
+    return f"	@!{thread} tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1+{barrier}];"
+
+
+def wait(barrier: int = 8) -> str:
+    """For its first phase."""
+    return f"$wait{barrier}:\n	mbarrier.try_wait.parity.shared.b64 %p4, [%r1+{barrier}], 0;\n	@!%p4 bra $wait{barrier};"
