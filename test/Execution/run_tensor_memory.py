@@ -182,11 +182,31 @@ def make_sequence(lines: List[str]) -> str:
     return SEQUENCE.format(name="sequence", threads=64, multiplier=0, allocated=512, operand=operand, lines="\n".join(lines))
 
 
+# Each thread takes four words.
+TAKE = ["	mul.wide.u32 %rd3, %r2, 16;", "	add.s64 %rd3, %rd2, %rd3;", f"	ld.global.v4.b32 {name_registers(4)}, [%rd3];"]
+
+
 def make_halves() -> str:
     """Words become two columns' halves, and are loaded as columns and as words."""
-    lines = ["	mul.wide.u32 %rd3, %r2, 16;", "	add.s64 %rd3, %rd2, %rd3;", f"	ld.global.v4.b32 {name_registers(4)}, [%rd3];",
-             f"	tcgen05.st.sync.aligned.32x32b.x4.unpack::16b.b32 [%r7], {name_registers(4)};", "	tcgen05.wait::st.sync.aligned;"]
-    return make_sequence([*lines, store_rows(8), store_rows(4, 0, ".pack::16b")])
+    lines = [f"	tcgen05.st.sync.aligned.32x32b.x4.unpack::16b.b32 [%r7], {name_registers(4)};", "	tcgen05.wait::st.sync.aligned;"]
+    return make_sequence([*TAKE, *lines, store_rows(8), store_rows(4, 0, ".pack::16b")])
+
+
+def make_pairs() -> str:
+    """Arithmetic of two numbers in a register of 64 bits, and the largest of three."""
+    lines = ["	mov.b64 %rd9, {%r100, %r101};", "	mov.b64 %rd10, {%r102, %r103};", "	fma.rn.f32x2 %rd11, %rd9, %rd10, %rd9;",
+             "	mul.rn.ftz.f32x2 %rd11, %rd11, %rd10;", "	add.rn.f32x2 %rd11, %rd11, %rd9;", "	mov.b64 {%r104, %r105}, %rd11;",
+             "	max.f32 %r106, %r100, %r101, %r102;", "	min.f32 %r107, %r101, %r102, %r103;", "	mul.wide.u32 %rd4, %r2, 16;",
+             "	add.s64 %rd4, %rd1, %rd4;", f"	st.global.v4.b32 [%rd4], {name_registers(4, 104)};"]
+    return make_sequence([*TAKE, *lines])
+
+
+def check_pairs(seed: int) -> str:
+    x = np.random.default_rng(seed).standard_normal((64, 4)).astype(np.float32)
+    got = run(make_pairs(), make_shared(), 64 * 4, x.view(np.uint32), seed).view(np.float32).reshape(64, 4)
+    low, high = x[:, :2].astype(np.float64), x[:, 2:]
+    exact = np.concatenate([(low * high + low) * high + low, x[:, :3].max(1, keepdims=True), x[:, 1:].min(1, keepdims=True)], 1)
+    return "" if np.abs(got - exact).max() < 1e-5 else f"got {got} instead of {exact}"
 
 
 def check_halves(seed: int) -> str:
@@ -209,6 +229,7 @@ def make_checks(seed: int) -> Iterator[Tuple[str, Callable[[], str]]]:
     for name, case in CASES.items():
         yield name, lambda case=case: case.check(seed)  # type: ignore[misc]
     yield "halves", lambda: check_halves(seed)
+    yield "pairs", lambda: check_pairs(seed)
     for name, mistake in MISTAKES.items():
         text, shared, given, _ = CASES[mistake.case].make(np.random.default_rng(seed))
         yield name, lambda t=mistake.apply(text), s=shared, g=given, e=mistake.says: find_error(  # type: ignore[misc]
@@ -228,7 +249,7 @@ def assemble(ptxas: str) -> str:
     """What the assembler has against the texts, all of them in one module."""
     rng = np.random.default_rng(0)
     texts = [case.make(rng)[0] for case in CASES.values()]
-    texts += [make_halves(), *(make_sequence(lines) for lines, _ in SEQUENCES.values())]
+    texts += [make_halves(), make_pairs(), *(make_sequence(lines) for lines, _ in SEQUENCES.values())]
     texts += [mistake.apply(CASES[mistake.case].make(rng)[0]) for mistake in MISTAKES.values()]
     module = HEAD + "".join(re.sub(r"\.entry \w+", f".entry kernel{number}", text) for number, text in enumerate(texts))
     with tempfile.TemporaryDirectory() as folder:

@@ -43,10 +43,18 @@ class Mistake:
 BEFORE, AFTER = "tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;"
 COPY = """mov.b64 %rd9, map;
 	cvta.param.u64 %rd9, %rd9;
-	mbarrier.arrive.expect_tx.shared.b64 _, [%r1+16], 1024;
+	mbarrier.arrive.expect_tx.shared.b64 _, [%r1+24], 1024;
 	add.s32 %r12, %r1, 1024;
-	add.s32 %r13, %r1, 16;
+	add.s32 %r13, %r1, 24;
 	cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r12], [%rd9, {0, 0}], [%r13];
+"""
+# Turns in which a copy lands: a barrier that nobody waits for longer gives one away each time.
+WASTE = """mov.u32 %r13, 0;
+$turn:
+	mbarrier.try_wait.parity.shared.b64 %p5, [%r1+8], 0;
+	add.s32 %r13, %r13, 1;
+	setp.lt.u32 %p5, %r13, 45;
+	@%p5 bra $turn;
 """
 MISTAKES: Dict[str, Mistake] = {
     # Allocation.
@@ -73,8 +81,8 @@ MISTAKES: Dict[str, Mistake] = {
     "no wait for stores": Mistake("weights", "tcgen05.wait::st.sync.aligned;", "", "tcgen05.st of warp . writes: expected tcgen05.wait::st"),
     "no fence before": Mistake("weights", BEFORE, "", "expected tcgen05.fence::before_thread_sync", 1),
     "no fence after": Mistake("weights", AFTER, "", "expected tcgen05.fence::after_thread_sync", 1),
-    "no wait for weights": Mistake("weights", "@!%p4 bra $again;", "", "expected (a barrier|a wait|tcgen05.wait::st)"),
-    "no wait for a product": Mistake("weights", "@!%p4 bra $done;", "", "expected (a barrier|a wait)"),
+    "no wait for weights": Mistake("weights", "@!%p4 bra $again;", "", "expected (a barrier|a wait|tcgen05.wait::st)|nobody goes on"),
+    "no wait for a product": Mistake("weights", "@!%p4 bra $done;", "", "expected (a barrier|a wait)|nobody goes on"),
     "no wait for a sum": Mistake("cells", "@!%p4 bra $asked;", "", "expected (a barrier|a wait)"),
     "no fence after a commit": Mistake("cells", AFTER, "", "expected tcgen05.fence::after_thread_sync", 1),
     "no commit": Mistake("cells", "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1+8];", "", "nobody goes on"),
@@ -92,7 +100,8 @@ MISTAKES: Dict[str, Mistake] = {
     # Operands.
     "an operand that is overwritten": Mistake("cells", "$asked:", "st.shared.b32 [%r1+1024], %r2;\n$asked:", "writes what a product of warp 0 reads", 0),
     "an operand that is not fenced": Mistake("cells", "@%p2 bra $asked;", "@%p2 bra $asked;\nst.shared.b32 [%r1+1024], %r2;", "expected a fence between"),
-    "an operand that a copy brings": Mistake("cells", "@%p2 bra $asked;", "@%p2 bra $asked;\n\t" + COPY, "a wait for a copy"),
+    "an operand that a copy brings": Mistake("cells", "@%p2 bra $asked;", "@%p2 bra $asked;\n\t" + COPY, "a wait for the barrier of a copy"),
+    "an operand that a copy has brought": Mistake("cells", "@%p2 bra $asked;", "@%p2 bra $asked;\n\t" + COPY + WASTE, "a wait for the barrier of a copy"),
     "a copy over an operand": Mistake("cells", "$asked:", COPY + "$asked:", "writes what a product of warp 0 reads", 0),
 }
 WORD = make_word(128, 16, "bf16", "bf16")
@@ -122,13 +131,16 @@ SEQUENCES: Dict[str, Tuple[List[str], str]] = {
     "st of another warp, mma": ([store(A, "@%p1 "), STORED, multiply(A, SUM, WORD)],
                                 "(multiplies|writes) columns .*: expected (a barrier between them|a wait for the barrier of its commit)"),
     "mma of 64 rows over a sum of 128": ([multiply(A, SUM, WORD), multiply(A, SUM, make_word(64, 16, *BF16))], "another place or shape"),
-    "a register that is loaded again": ([load(A), LOADED, load(A), "	mov.b32 %r13, %r100;"], "%r100 is read before tcgen05.wait::ld"),
+    "a register that is loaded again": ([load(A), LOADED, load(A), "	add.s32 %r13, %r100, 1;"], "%r100 is read before tcgen05.wait::ld"),
+    "a pair of registers that are loaded": ([load(A), "	mov.b64 %rd9, {%r101, %r102};", "	add.s64 %rd9, %rd9, 1;"], "%rd9 is read before"),
     "a part of a warp": (["	@!%p2 tcgen05.wait::ld.sync.aligned;"], "expected all lanes of a warp, got 1"),
     # And what is right: an error would be one of the interpreter.
     "products of two warps": ([store(A), STORED, *MEET, multiply(A, SUM, WORD), *MEET, multiply(A, SUM, WORD, "%p8"), commit("%p8"), wait(),
                                commit("%p2", 24), wait(24), AFTER_SYNC, store(A), STORED, load(SUM), LOADED], ""),
+    "a pair before the wait": ([load(A), "	mov.b64 %rd9, {%r101, %r102};", LOADED, "	add.s64 %rd9, %rd9, 1;"], ""),
     "a commit is a fence": ([store(A, "@!%p1 "), STORED, multiply(A, SUM, WORD), commit(), wait(), AFTER_SYNC, multiply(A, OTHER, WORD, "%p8"),
                              commit("%p8", 24), wait(24), AFTER_SYNC], ""),
+    "a copy that was waited for": (["	@%p2 bra $asked;\n	" + COPY + "$asked:", wait(24), multiply(A, SUM, WORD), commit(), wait(), AFTER_SYNC], ""),
     "a copy's arrival": ([store(A, "@!%p1 "), STORED, BEFORE_SYNC, "	add.s32 %r12, %r1, 64;", "	@!%p2 cp.async.ca.shared.global [%r12], [%rd2], 4;",
                           "	@!%p2 cp.async.mbarrier.arrive.noinc.shared.b64 [%r1+8];", wait(), AFTER_SYNC,
                           multiply(A, SUM, WORD, "%p8"), commit("%p8", 24), wait(24), AFTER_SYNC], ""),

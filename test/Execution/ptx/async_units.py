@@ -17,10 +17,12 @@ SHARED = 1024
 class Barrier:
     """An mbarrier: a phase ends when so many have arrived and all bytes that were announced are there."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, number: int) -> None:
         self.count = self.pending = count
         self.bytes = 0
         self.phase = 0
+        # Of the block's barriers, and how many of its phases have ended.
+        self.number, self.ended = number, 0
         # What comes before arrivals in tensor memory (order.py), and before the end of the last phase.
         self.gathered: Optional[np.ndarray] = None
         self.told: Optional[np.ndarray] = None
@@ -42,6 +44,7 @@ class Barrier:
         if self.pending == 0 and self.bytes == 0:
             self.phase ^= 1
             self.pending = self.count
+            self.ended += 1
             self.told = self.gathered
 
     def has_ended(self, parity: int) -> bool:

@@ -10,10 +10,11 @@ thread fenced it.
 
 from __future__ import annotations
 
+import collections
 import random
 import re
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, MutableMapping, Optional, Sequence, Tuple, cast
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class Copy:
 class Warp:
     def __init__(self, number: int) -> None:
         self.number = number
-        self.registers: Dict[str, np.ndarray] = {}
+        self.registers: MutableMapping[str, np.ndarray] = {}
         # Where paths that parted go on: instruction, lanes, and where they meet those below.
         self.paths: List[Tuple[int, np.ndarray, Optional[int]]] = [(0, np.ones(32, bool), None)]
         self.open: List[Callable[[], None]] = []
@@ -89,8 +90,9 @@ class Block:
         self.copies: List[Copy] = []
         # Bytes that threads wrote, and that the asynchronous proxy does not see yet.
         self.unfenced = np.zeros(self.shared.size, bool)
-        # Bytes of boxes that have not landed.
-        self.arriving = np.zeros(self.shared.size, bool)
+        # Of each byte, the box that brings it, from 1 on; and of each box, the barrier and how many of its phases end by then.
+        self.brought = np.zeros(self.shared.size, np.int64)
+        self.boxes: List[Tuple[int, int]] = [(0, 0)]
         # Arrivals of lanes at barriers, with the pieces that they wait for.
         self.arrivals: List[Tuple[Barrier, int, List[Copy], Optional[np.ndarray]]] = []
         # At the one barrier that counts: who votes, the register of the answer, the lanes and their votes.
@@ -101,8 +103,9 @@ class Block:
         self.late = self.random.choice(self.warps)
         # Counts what others may wait for.
         self.events = 0
-        # Of blocks that use it.
-        self.tensor: Optional[TensorMemory] = None
+        # Of kernels that use it.
+        uses = any(i.name.startswith("tcgen05.") for i in kernel.code)
+        self.tensor: Optional[TensorMemory] = TensorMemory(self) if uses else None
 
     # ---- running
 
@@ -275,7 +278,18 @@ class Block:
     # ---- instructions with a family of their own
 
     def do_mov(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        if warp.loading and any(part.strip() in warp.loading for part in i.operands[1].strip("{}").split(",")):
+            self.move_loading(warp, i, lanes)
+            return
         self.write(warp, i.operands[0], self.read(warp, i.operands[1], i.name.split(".")[1]), lanes)
+
+    def move_loading(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        """What tcgen05.ld fills keeps waiting in other registers: LLVM pairs them in front of the wait, which ptxas respects."""
+        registers, moved = warp.registers, cast(Dict[str, np.ndarray], {})
+        warp.registers = collections.ChainMap(moved, warp.loading, registers)
+        self.write(warp, i.operands[0], self.read(warp, i.operands[1], i.name.split(".")[1]), lanes)
+        warp.registers = registers
+        warp.loading.update(moved)
 
     def do_cvta(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         self.write(warp, i.operands[0], self.read(warp, i.operands[1], "u64"), lanes)
@@ -387,14 +401,14 @@ class Block:
         kind = i.name.split(".")[1]
         if kind == "init":
             address = int(self.read_addresses(warp, i.operands[0])[lanes][0])
-            self.barriers[address] = Barrier(self.read_one(warp, i.operands[1], "u32", lanes))
+            self.barriers[address] = Barrier(self.read_one(warp, i.operands[1], "u32", lanes), len(self.barriers))
             return None
         if kind == "try_wait":
             address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
             barrier = self.barriers[address]
             ended = barrier.has_ended(self.read_one(warp, i.operands[2], "u32", lanes))
-            if ended and self.tensor and barrier.told is not None:
-                self.tensor.order.learn(warp.number, barrier.told)
+            if ended and self.tensor:
+                self.tensor.order.learn(warp.number, barrier)
             self.write(warp, i.operands[0], np.full(32, ended), lanes)
             return ended
         address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
@@ -507,16 +521,17 @@ class Block:
 
         def land() -> None:
             async_units.write_box(self.shared, to, box, map_.swizzle)
-            self.unfenced[to : to + box.nbytes] = self.arriving[to : to + box.nbytes] = False
+            self.unfenced[to : to + box.nbytes] = False
             barrier.complete(box.nbytes)
 
         if self.tensor:
             self.tensor.check_written(warp.number, np.arange(to, to + box.nbytes))
-        self.arriving[to : to + box.nbytes] = True
+        self.brought[to : to + box.nbytes] = len(self.boxes)
+        self.boxes.append((barrier.number, barrier.ended + 1))
         self.start(land)
 
     def do_tcgen05(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
-        self.tensor = self.tensor or TensorMemory(self)
+        assert self.tensor
         self.tensor.execute(warp, i, lanes)
         self.events += 1
 

@@ -3,7 +3,8 @@
 tcgen05.ld, st and mma run beside the warps that ask for them. One comes after another only where its end was waited for
 (wait::ld, wait::st, or a commit and the wait for its barrier), where threads met since, and where tcgen05.fence stands on
 both sides of the meeting. A warp's clock says how many of each warp's operations come before its next one. Barriers and
-meetings carry clocks from warp to warp, through others that take no part too. A finding does not depend on who is late.
+meetings carry clocks from warp to warp, through others that take no part too, and phases of barriers that copies land in.
+A finding does not depend on who is late.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from typing import Iterable, Sequence, Tuple
 
 import numpy as np
 
+from .async_units import Barrier
+
 # What a cell was last used for. Stores and products write; products read A.
 LOAD, STORE, READ, WRITE = range(4)
 NAMES = {LOAD: "tcgen05.ld of warp {} reads", STORE: "tcgen05.st of warp {} writes", READ: "tcgen05.mma of warp {} reads",
          WRITE: "tcgen05.mma of warp {} writes"}
-# What comes before: loads and stores that have ended, products that were asked for, and products that have ended.
-LOADED, STORED, ISSUED, DONE = range(4)
+# What comes before: loads and stores that have ended, products that were asked for, products that have ended, each of a warp,
+# and phases of a barrier, which copies land in.
+LOADED, STORED, ISSUED, DONE, LANDED = range(5)
 WAITS = {LOADED: "tcgen05.wait::ld", STORED: "tcgen05.wait::st"}
 # What barriers carry: with fences on both sides, and as if nobody needed them, which tells what is missing.
 FENCED, PLAIN = range(2)
 # Parts of 16 lanes, since a product of 64 rows has 16 of each warp's 32.
 PARTS, COLUMNS = 8, 512
+# Warps or barriers.
+SUBJECTS = 128
 
 Conflicts = Sequence[Tuple[int, int]]
 LOADS: Conflicts = ((STORE, STORED), (WRITE, DONE))
@@ -42,8 +48,8 @@ class Region:
 class Order:
     def __init__(self, warps: int) -> None:
         # Of each warp, what its next operation comes after, and what it tells others.
-        self.seen = np.zeros((warps, 4, warps), np.int64)
-        self.carried = np.zeros((warps, 2, 4, warps), np.int64)
+        self.seen = np.zeros((warps, 5, SUBJECTS), np.int64)
+        self.carried = np.zeros((warps, 2, 5, SUBJECTS), np.int64)
         # Of each warp, its last operation on a cell, and how many it has asked for. Products READ and WRITE by one number.
         self.used = np.zeros((4, warps, PARTS, COLUMNS), np.int64)
         self.counts = np.zeros((4, warps), np.int64)
@@ -74,8 +80,14 @@ class Order:
     def tell(self, warp: int) -> np.ndarray:
         return self.carried[warp].copy()
 
-    def learn(self, warp: int, told: np.ndarray) -> None:
-        np.maximum(self.carried[warp], told, out=self.carried[warp])
+    def learn(self, warp: int, barrier: Barrier) -> None:
+        """A warp sees that a phase has ended."""
+        if barrier.told is not None:
+            np.maximum(self.carried[warp], barrier.told, out=self.carried[warp])
+        self.carried[warp, :, LANDED, barrier.number] = barrier.ended
+
+    def has_landed(self, warp: int, barrier: int, phase: int) -> bool:
+        return bool(self.carried[warp, PLAIN, LANDED, barrier] >= phase)
 
     def meet(self, warps: Iterable[int]) -> None:
         there = list(warps)
@@ -91,12 +103,12 @@ class Order:
     def find_unfinished(self, warp: int, region: Region) -> np.ndarray:
         """Cells with a sum whose end the warp does not know of."""
         numbers = self.used[WRITE, :, region.parts, region.columns]
-        return (numbers > self.seen[warp, DONE][:, None, None]).any(0)
+        return np.any(numbers > self.seen[warp, DONE, : len(numbers), None, None], axis=0)
 
     def check(self, warp: int, region: Region, conflicts: Conflicts, what: str) -> None:
         for kind, ended in conflicts:
             last = self.used[kind, :, region.parts, region.columns].max((1, 2))
-            late = last > self.seen[warp, ended]
+            late = last > self.seen[warp, ended, : last.size]
             if late.any():
                 other = int(np.argmax(late))
                 first, end = region.columns.start, region.columns.stop - 1

@@ -1,9 +1,9 @@
 """Tensor memory of sm_100a: 128 lanes of 512 columns of 32 bits, and the products whose sums lie in it (tcgen05).
 
 What tcgen05.ld reads is in registers after tcgen05.wait::ld, and what tcgen05.st writes is there after wait::st. A product
-reads shared memory when it is asked for, so that a wait for its operands that is missing shows as a wrong number. It is
-carried out some time after its commit, in the order in which products were asked for, and before the commit's barrier
-hears of it. Columns are NaN until somebody writes them, and an allocation begins at any column.
+reads shared memory when it is asked for, and is an error where the bytes are those of a copy that its warp has not waited
+for. It is carried out some time after its commit, in the order in which products were asked for, and before the commit's
+barrier hears of it. Columns are NaN until somebody writes them, and an allocation begins at any column.
 """
 
 from __future__ import annotations
@@ -248,8 +248,9 @@ class TensorMemory:
         elements = read_elements(self.block.shared, addresses, kind)
         if self.block.unfenced[addresses].any():
             raise RuntimeError("expected a fence between what threads wrote and a product of it")
-        if self.block.arriving[addresses].any():
-            raise RuntimeError("expected a wait for a copy that a product reads")
+        for box in np.unique(self.block.brought[addresses]):
+            if not self.order.has_landed(warp.number, *self.block.boxes[box]):
+                raise RuntimeError("expected a wait for the barrier of a copy that a product reads")
         reads = self.operands.setdefault(warp.number, np.zeros(self.block.shared.size, np.int64))
         for byte in range(SIZES[kind]):
             reads[addresses + byte] = self.order.count(warp.number, order.WRITE) + 1
