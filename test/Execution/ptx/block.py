@@ -256,7 +256,8 @@ class Block:
                 half = (words >> words.dtype.type(bits * number)) & words.dtype.type(2**bits - 1)
                 self.write(warp, part.strip(), half.astype(f"u{bits // 8}"), lanes)
             return
-        value = np.broadcast_to(value, 32)
+        if value.shape != (32,):
+            value = np.broadcast_to(value, 32)
         value = value if value.dtype == np.bool_ else value.view(f"u{value.dtype.itemsize}")
         old = warp.registers.get(operand)
         if lanes.all() or old is None:
@@ -413,8 +414,9 @@ class Block:
             return ended
         address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
         announced = self.read_one(warp, i.operands[2], "u32", lanes) if "expect_tx" in i.name else 0
+        told = self.tell(warp)
         for _ in range(int(lanes.sum())):
-            self.barriers[address].arrive(announced, self.tell(warp))
+            self.barriers[address].arrive(announced, told)
         self.events += 1
         return None
 

@@ -105,10 +105,11 @@ class Order:
         numbers = self.used[WRITE, :, region.parts, region.columns]
         return np.any(numbers > self.seen[warp, DONE, : len(numbers), None, None], axis=0)
 
-    def check(self, warp: int, region: Region, conflicts: Conflicts, what: str) -> None:
+    def check(self, warp: int, region: Region, conflicts: Conflicts, what: str, fenced: bool = True) -> None:
+        known = self.seen[warp] if fenced else self.carried[warp, PLAIN]
         for kind, ended in conflicts:
             last = self.used[kind, :, region.parts, region.columns].max((1, 2))
-            late = last > self.seen[warp, ended, : last.size]
+            late = last > known[ended, : last.size]
             if late.any():
                 other = int(np.argmax(late))
                 first, end = region.columns.start, region.columns.stop - 1

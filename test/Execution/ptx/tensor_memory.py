@@ -116,7 +116,9 @@ class TensorMemory:
         first, count = (self.block.read_one(warp, operand, "u32", lanes) for operand in i.operands)
         if self.allocated.get(first) != count:
             raise RuntimeError(f"expected an allocation's address and columns, got {first:#x} and {count}")
-        self.order.check(warp.number, Region(slice(0, PARTS), slice(first, first + count)), order.STORES, "gives back")
+        # It is no asynchronous operation, which fences are for.
+        region = Region(slice(0, PARTS), slice(first, first + count))
+        self.order.check(warp.number, region, order.STORES, "gives back", fenced=False)
         del self.allocated[first]
 
     def relinquish(self, warp: "Warp", i: Text, lanes: np.ndarray) -> None:
