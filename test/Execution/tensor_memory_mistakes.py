@@ -132,6 +132,8 @@ SEQUENCES: Dict[str, Tuple[List[str], str]] = {
     "st of another warp, mma": ([store(A, "@%p1 "), STORED, multiply(A, SUM, WORD)],
                                 "(multiplies|writes) columns .*: expected (a barrier between them|a wait for the barrier of its commit)"),
     "mma of 64 rows over a sum of 128": ([multiply(A, SUM, WORD), multiply(A, SUM, make_word(64, 16, *BF16))], "another place or shape"),
+    "ld, dealloc": ([load(A, "@%p1 ")], f"gives back columns 0 to 511, which tcgen05.ld of warp 1 reads: {UNLOADED}"),
+    "mma, dealloc": ([multiply(A, SUM, WORD), commit()], f"gives back columns 0 to 511, which tcgen05.mma of warp 0 reads: {UNFINISHED}"),
     "a register that is loaded again": ([load(A), LOADED, load(A), "	add.s32 %r13, %r100, 1;"], "%r100 is read before tcgen05.wait::ld"),
     "a pair of registers that are loaded": ([load(A), "	mov.b64 %rd9, {%r101, %r102};", "	add.s64 %rd9, %rd9, 1;"], "%rd9 is read before"),
     "a part of a warp": (["	@!%p2 tcgen05.wait::ld.sync.aligned;"], "expected all lanes of a warp, got 1"),
