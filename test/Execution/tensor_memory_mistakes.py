@@ -86,6 +86,7 @@ MISTAKES: Dict[str, Mistake] = {
     "no wait for a sum": Mistake("cells", "@!%p4 bra $asked;", "", "expected (a barrier|a wait)"),
     "no fence after a commit": Mistake("cells", AFTER, "", "expected tcgen05.fence::after_thread_sync", 1),
     "no commit": Mistake("cells", "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1+8];", "", "nobody goes on"),
+    "a commit to no barrier": Mistake("cells", "cluster.b64 [%r1+8];", "cluster.b64 [%r1+32];", "expected an address of a barrier, got 32"),
     "dealloc before the others have loaded": Mistake("weights", BEFORE + "\n	bar.sync 0;", "", "gives back columns|expected allocated columns", 1),
     "dealloc without fences": Mistake("weights", f"{BEFORE}\n	bar.sync 0;\n	{AFTER}\n	@%p1 bra $end;", "bar.sync 0;\n	@%p1 bra $end;", ""),
     # Products.

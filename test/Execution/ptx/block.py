@@ -398,6 +398,12 @@ class Block:
         name, generation = warp.waits_for  # type: ignore[misc]
         return self.meetings[name][1] != generation
 
+    def find_barrier(self, warp: Warp, operand: str, lanes: np.ndarray) -> Barrier:
+        address = int(self.read_addresses(warp, operand)[lanes][0])
+        if address not in self.barriers:
+            raise RuntimeError(f"expected an address of a barrier, got {address - SHARED} in shared memory")
+        return self.barriers[address]
+
     def do_mbarrier(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> Optional[bool]:
         kind = i.name.split(".")[1]
         if kind == "init":
@@ -405,18 +411,17 @@ class Block:
             self.barriers[address] = Barrier(self.read_one(warp, i.operands[1], "u32", lanes), len(self.barriers))
             return None
         if kind == "try_wait":
-            address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
-            barrier = self.barriers[address]
+            barrier = self.find_barrier(warp, i.operands[1], lanes)
             ended = barrier.has_ended(self.read_one(warp, i.operands[2], "u32", lanes))
             if ended and self.tensor:
                 self.tensor.order.learn(warp.number, barrier)
             self.write(warp, i.operands[0], np.full(32, ended), lanes)
             return ended
-        address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
+        barrier = self.find_barrier(warp, i.operands[1], lanes)
         announced = self.read_one(warp, i.operands[2], "u32", lanes) if "expect_tx" in i.name else 0
         told = self.tell(warp)
         for _ in range(int(lanes.sum())):
-            self.barriers[address].arrive(announced, told)
+            barrier.arrive(announced, told)
         self.events += 1
         return None
 
@@ -439,7 +444,7 @@ class Block:
                 raise NotImplementedError(i.text)
             self.add_sums(warp)
         elif i.name.startswith("cp.async.mbarrier.arrive.noinc"):
-            barrier = self.barriers[int(self.read_addresses(warp, i.operands[0])[lanes][0])]
+            barrier = self.find_barrier(warp, i.operands[0], lanes)
             self.arrivals.append((barrier, int(lanes.sum()), list(warp.pieces), self.tell(warp)))
         elif i.name in ("cp.async.cg.shared.global", "cp.async.ca.shared.global"):
             self.copy_pieces(warp, i, lanes)
@@ -518,7 +523,7 @@ class Block:
         number = self.read_one(warp, map_name.strip(), "u64", lanes) - PARAMETERS
         map_: TensorMap = self.arguments[self.kernel.parameters[number]]  # type: ignore[assignment]
         at = [self.read_one(warp, c.strip(), "s32", lanes) for c in coordinates.strip(" {}").split(",")]
-        barrier = self.barriers[int(self.read_addresses(warp, i.operands[2])[lanes][0])]
+        barrier = self.find_barrier(warp, i.operands[2], lanes)
         box = map_.read(at)
 
         def land() -> None:

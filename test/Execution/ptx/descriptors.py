@@ -85,7 +85,8 @@ def decode_instruction(word: int, kind: str) -> Instruction:
     transposed = bool(take(word, 15, 1)), bool(take(word, 16, 1))
     if m not in (64, 128):
         raise RuntimeError(f"expected 64 or 128 rows, got {m}")
-    # Columns of 8 bits that lie together are fetched by sixteens.
+    # The manual has steps of 8, and CUTLASS of 16 where there are 128 rows: the stricter of both. Columns of 8 bits that lie
+    # together come by sixteens.
     step = 16 if m == 128 or (kind == "f8f6f4" and transposed[1]) else 8
     if not step <= n <= 256 or n % step:
         raise RuntimeError(f"expected a multiple of {step} from {step} to 256 as columns of {m} rows, got {n}")

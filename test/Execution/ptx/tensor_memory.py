@@ -265,7 +265,7 @@ class TensorMemory:
                 raise RuntimeError(f"writes what a product of warp {other} reads: expected a wait for the barrier of its commit")
 
     def commit(self, warp: "Warp", i: Text, lanes: np.ndarray) -> None:
-        barrier = self.block.barriers[self.read_address(warp, i.operands[0], lanes)]
+        barrier = self.block.find_barrier(warp, i.operands[0], lanes)
         last = self.last.get((warp.number, int(np.argmax(lanes))))
         told = self.order.commit(warp.number, last.number if last else 0)
 
