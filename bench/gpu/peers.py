@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
@@ -12,7 +13,10 @@ import measure
 from variants import Tensor, Variant, reference_rows
 
 Call = Callable[[], Any]
+_FLASH_MODULES = {"fa3": "flash_attn_interface", "fa4": "flash_attn.cute"}
 NAMES = ("cudnn", "fa3", "fa2", "flex")
+# That somebody may ask for, too.
+MORE_NAMES = ("fa4",)
 
 
 def make_sdpa(backend: SDPBackend, causal: bool, q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0) -> Call:
@@ -38,10 +42,9 @@ def list_sdpa(backends: Dict[str, SDPBackend], causal: bool, *tensors: Tensor, d
     return calls
 
 
-def _make_fa3(causal: bool, q: Tensor, k: Tensor, v: Tensor) -> Call:
-    """FlashAttention-3's own module, where it is installed. It prefers (B, S, H, D) in memory, and gets it."""
-    from flash_attn_interface import flash_attn_func
-
+def _make_flash(name: str, causal: bool, q: Tensor, k: Tensor, v: Tensor) -> Call:
+    """FlashAttention-3's own module, or FlashAttention-4's, where it is installed. Both prefer (B, S, H, D) in memory."""
+    flash_attn_func = importlib.import_module(_FLASH_MODULES[name]).flash_attn_func
     swap = lambda x: x.transpose(1, 2)
     tensors = [swap(swap(x).contiguous()).detach().requires_grad_(x.requires_grad) for x in (q, k, v)]
 
@@ -77,8 +80,8 @@ def make_peers(names: Sequence[str], variant: Variant, q: Tensor, k: Tensor, v: 
         try:
             if name == "flex":
                 call = _make_flex(variant, q, k, v)
-            elif simple and name == "fa3":
-                call = _make_fa3(variant.name == "causal", q, k, v)
+            elif simple and name in _FLASH_MODULES:
+                call = _make_flash(name, variant.name == "causal", q, k, v)
             elif simple:
                 backend = SDPBackend.CUDNN_ATTENTION if name == "cudnn" else SDPBackend.FLASH_ATTENTION
                 call = make_sdpa(backend, variant.name == "causal", q, k, v)
