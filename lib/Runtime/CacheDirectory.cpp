@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Runtime/CacheDirectory.h"
+#include "lib/Runtime/EntryFile.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -28,29 +29,8 @@ using llvm::StringRef;
 
 namespace attn {
 
-static constexpr StringRef entrySuffix = ".kernel", temporarySuffix = ".tmp";
+static constexpr StringRef temporarySuffix = ".tmp";
 static constexpr std::chrono::hours temporaryLifetime(1);
-
-static std::error_code getLastError() { return {errno, std::generic_category()}; }
-
-namespace {
-/// An open file, closed at the end.
-class File {
-public:
-  explicit File(int descriptor) : descriptor(descriptor) {}
-  ~File() {
-    if (descriptor >= 0)
-      ::close(descriptor);
-  }
-  File(const File &) = delete;
-  File &operator=(const File &) = delete;
-
-  operator int() const { return descriptor; }
-
-private:
-  int descriptor;
-};
-} // namespace
 
 /// Why others could have written what is open; empty when they could not.
 static std::string findStranger(const struct stat &status) {
@@ -129,61 +109,25 @@ void CacheDirectory::stopWriting(const std::string &what, std::error_code error)
 
 std::string CacheDirectory::getEntryPath(const CacheKey &key) const {
   SmallString<128> entryPath(path);
-  path::append(entryPath, key.str() + entrySuffix);
+  path::append(entryPath, getEntryName(key));
   return std::string(entryPath);
-}
-
-std::optional<std::string> CacheDirectory::readEntry(int directory, const std::string &name,
-                                                     std::string &reason) {
-  // Without O_NONBLOCK, opening a pipe waits for who writes to it.
-  File file(::openat(directory, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  struct stat status;
-  if (file < 0 || ::fstat(file, &status)) {
-    if (errno != ENOENT)
-      reason = errno == ELOOP ? "a regular file, got a link"
-                              : "to read, got: " + getLastError().message();
-    return std::nullopt;
-  }
-  if (!S_ISREG(status.st_mode)) {
-    reason = "a regular file, got another kind";
-    return std::nullopt;
-  }
-  reason = findStranger(status);
-  if (reason.empty() && uint64_t(status.st_size) > options.maxBytes)
-    reason = "of at most " + std::to_string(options.maxBytes) + " bytes, got " +
-             std::to_string(status.st_size);
-  if (!reason.empty())
-    return std::nullopt;
-  std::string bytes(status.st_size, '\0');
-  size_t size = 0;
-  while (size < bytes.size()) {
-    ssize_t count = ::read(file, bytes.data() + size, bytes.size() - size);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      reason = "to read, got: " + getLastError().message();
-    if (count <= 0)
-      break;
-    size += count;
-  }
-  // Marks the entry as used.
-  (void)::futimens(file, nullptr);
-  bytes.resize(size);
-  return reason.empty() ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
 std::optional<KernelImage> CacheDirectory::lookup(const CacheKey &key) {
   if (path.empty())
     return std::nullopt;
-  File directory(openDirectory());
+  OpenFile directory(openDirectory());
   if (directory < 0)
     return std::nullopt;
-  std::string name = key.str() + entrySuffix.str(), reason;
-  std::optional<std::string> bytes = readEntry(directory, name, reason);
+  std::string name = getEntryName(key), reason;
+  std::optional<std::string> bytes =
+      readEntryFile(directory, name, options.maxBytes, findStranger, reason);
   if (!reason.empty())
     remark("expected a cache entry " + reason + ": '" + getEntryPath(key) + "'");
   if (!bytes)
     return std::nullopt;
+  // Marks the entry as used.
+  (void)::utimensat(directory, name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   std::optional<KernelImage> image = readCacheEntry(key, *bytes);
   if (!image) {
     // Between the read and the removal another process may have put a good entry in its place.
@@ -207,7 +151,7 @@ std::optional<KernelImage> CacheDirectory::waitForTurn(const CacheKey &key,
   // The first processes of all meet before there is an entry. store() says so if it cannot be made.
   if (fs::create_directories(path, /*IgnoreExisting=*/true, fs::owner_all))
     return std::nullopt;
-  File directory(openDirectory());
+  OpenFile directory(openDirectory());
   if (directory < 0)
     return std::nullopt;
   turn.emplace(directory, key);
@@ -291,10 +235,10 @@ void CacheDirectory::store(const CacheKey &key, const KernelImage &image) {
   if (std::error_code error = fs::create_directories(path, /*IgnoreExisting=*/true, fs::owner_all))
     return stopWriting("create", error);
   {
-    File directory(openDirectory());
+    OpenFile directory(openDirectory());
     if (directory < 0)
       return;
-    if (std::error_code error = publish(directory, key.str() + entrySuffix.str(), bytes))
+    if (std::error_code error = publish(directory, getEntryName(key), bytes))
       return stopWriting("write to", error);
   }
 
@@ -318,7 +262,7 @@ void CacheDirectory::evict() {
   if (path.empty())
     return;
   // One process at a time; the others may skip it. The kernel drops the lock of a killed process.
-  File directory(openDirectory());
+  OpenFile directory(openDirectory());
   if (directory < 0 || ::flock(directory, LOCK_EX | LOCK_NB))
     return;
 

@@ -59,8 +59,6 @@ public:
 private:
   /// Opened, or -1 when it is not there or not to be trusted.
   int openDirectory();
-  /// Nothing, and an empty reason when there is no entry.
-  std::optional<std::string> readEntry(int directory, const std::string &name, std::string &reason);
   std::error_code publish(int directory, const std::string &name, llvm::StringRef bytes);
   void remark(const std::string &text);
   void stopWriting(const std::string &what, std::error_code error);

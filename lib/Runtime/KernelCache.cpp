@@ -52,7 +52,10 @@ KernelCache::Image KernelCache::lookup(const CacheKey &key) {
     if (Image image = findInMemory(key))
       return image;
   }
+  // The disk comes first: what a user compiled there replaces what was shipped.
   std::optional<KernelImage> found = directory.lookup(key);
+  if (!found)
+    found = shipped.lookup(key);
   if (!found)
     return nullptr;
   auto image = std::make_shared<const KernelImage>(std::move(*found));

@@ -9,6 +9,7 @@
 #define ATTN_LIB_RUNTIME_KERNELCACHE_H
 
 #include "lib/Runtime/CacheDirectory.h"
+#include "lib/Runtime/ShippedKernels.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <condition_variable>
 #include <list>
@@ -17,10 +18,15 @@
 
 namespace attn {
 
-/// Kernel images by key: in memory, then on disk, then by compiling. From any thread.
+/// Kernel images by key: in memory, then on disk, then among those that came with the library, then
+/// by compiling. From any thread.
 class KernelCache {
 public:
   explicit KernelCache(const CacheOptions &options) : directory(options) {}
+  /// Also looks for what came with `library` in a folder.
+  KernelCache(const CacheOptions &options, const std::string &shippedFolder,
+              const std::string &library)
+      : directory(options), shipped(shippedFolder, library, options.remark) {}
 
   using Image = std::shared_ptr<const KernelImage>;
   using CompileFn = llvm::function_ref<Result<KernelImage>()>;
@@ -59,6 +65,7 @@ private:
   void keepInMemory(const CacheKey &key, Image image);
 
   CacheDirectory directory;
+  ShippedKernels shipped;
   std::mutex mutex;
   std::condition_variable compiled;
   /// The most recently used first, at most maxMemoryBytes of them.
