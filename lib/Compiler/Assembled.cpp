@@ -6,14 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Assembled.h"
+#include "lib/Compiler/Ptxas.h"
 #include "lib/Runtime/JitLog.h"
-#include "lib/Target/PTX/EmitPTX.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Program.h"
 
 using namespace llvm;
 
@@ -40,43 +35,14 @@ static std::string describe(const JitLog &log) {
   return text;
 }
 
-/// "sm_90a", as the text says.
-static StringRef getTarget(StringRef ptx) {
-  return ptx.split("\n.target ").second.take_until([](char c) { return c == ',' || isSpace(c); });
-}
-
-/// The log of `ptxas -v`; nothing where it does not run or refuses.
-static std::optional<std::string> runAssembler(StringRef ptx) {
-  ErrorOr<std::string> program = sys::findProgramByName("ptxas");
-  SmallString<128> input, log;
-  int file = -1;
-  if (!program || sys::fs::createTemporaryFile("attn", "ptx", file, input))
-    return std::nullopt;
-  FileRemover removeInput(input);
-  raw_fd_ostream(file, /*shouldClose=*/true) << ptx;
-  if (sys::fs::createTemporaryFile("attn", "log", log))
-    return std::nullopt;
-  FileRemover removeLog(log);
-  std::string arch = "-arch=" + getTarget(ptx).str();
-  StringRef arguments[] = {*program, "-v", arch, "-o", "/dev/null", input};
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
-  if (sys::ExecuteAndWait(*program, arguments, /*Env=*/std::nullopt, redirects,
-                          /*SecondsToWait=*/60))
-    return std::nullopt;
-  ErrorOr<std::unique_ptr<MemoryBuffer>> text = MemoryBuffer::getFile(log);
-  if (!text)
-    return std::nullopt;
-  return (*text)->getBuffer().str();
-}
-
 std::string describeAssembled(const KernelImage &image, const CompileOptions &options) {
   LoadOptions load;
   load.device = options.ordinal;
   Result<Kernel> kernel = Kernel::load(image, load);
   if (kernel)
     return describe(*kernel);
-  if (std::optional<std::string> log = runAssembler(image.ptx))
-    return describe(parseJitLog(*log));
+  if (Result<PtxasOutput> made = runPtxas(image.ptx))
+    return describe(parseJitLog(made->log));
   return "// assembled   not here: " + kernel.getStatus().message + "; and no ptxas in $PATH\n";
 }
 

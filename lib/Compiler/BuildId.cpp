@@ -79,6 +79,12 @@ static std::string findBuildId() {
          utohexstr(status.st_mtim.tv_nsec);
 }
 
+std::string getLibraryPath() {
+  Dl_info object;
+  const void *here = reinterpret_cast<const void *>(&findBuildId);
+  return dladdr(here, &object) ? object.dli_fname : "";
+}
+
 const std::string &getBuildId() {
   static const std::string &id = *new std::string(findBuildId());
   return id;

@@ -171,12 +171,7 @@ Result<KernelImage> emit(std::string_view source, const CompileOptions &options)
 static Result<KernelCache::Image> getImage(std::string_view source, const CompileOptions &options,
                                            const Machine &machine, const EmitRequest &request,
                                            FunctionInfo &info) {
-  std::string text =
-      formatv("{0} fused={1} pack={2} way={3} entry={4}", getOverrides(options).str(),
-              options.fused, options.pack, options.way, options.entry);
-  if (request.what == EmitRequest::What::Way)
-    text += " only=" + request.way;
-  CacheKey key = getDiskKey(source, text, (machine.name + machine.ptx).str());
+  CacheKey key = getImageKey(source, options, machine, request);
   return findImage(key, options, info, [&]() -> Result<KernelImage> {
     CompileOptions named = options;
     named.target = machine.name.str();

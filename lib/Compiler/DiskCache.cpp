@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/DiskCache.h"
-#include "lib/Compiler/Function.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include <cstdlib>
 #include <map>
 
@@ -27,6 +28,16 @@ static bool isOnDisk(const CompileOptions &options) {
   return options.cache && getEnvironment("ATTN_CACHE") != "0";
 }
 
+/// Kernels that came with the library lie beside it. A build has none: `make wheel` puts them there
+/// (decision 0082). Empty without a disk, where everything is compiled.
+static std::string findShippedFolder(const CompileOptions &options, StringRef library) {
+  if (!isOnDisk(options) || !sys::path::is_absolute(library))
+    return "";
+  SmallString<128> folder = sys::path::parent_path(library);
+  sys::path::append(folder, "kernels");
+  return std::string(folder);
+}
+
 /// One cache for each place. Its memory is small, for whole functions are kept above it.
 static KernelCache &getKernelCache(const CompileOptions &options) {
   CacheOptions cache;
@@ -42,8 +53,10 @@ static KernelCache &getKernelCache(const CompileOptions &options) {
   static auto &caches = *new std::map<std::pair<bool, std::string>, std::unique_ptr<KernelCache>>;
   std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<KernelCache> &found = caches[{cache.onDisk, cache.directory}];
-  if (!found)
-    found = std::make_unique<KernelCache>(cache);
+  if (!found) {
+    std::string library = getLibraryPath();
+    found = std::make_unique<KernelCache>(cache, findShippedFolder(options, library), library);
+  }
   return *found;
 }
 
@@ -51,6 +64,16 @@ CacheKey getDiskKey(std::string_view source, StringRef options, StringRef target
   std::string compiler = std::string(getVersion()) + " " LLVM_VERSION_STRING " " + getBuildId();
   // Nothing in an entry was made by a driver, so its version changes nothing.
   return computeCacheKey({StringRef(source), compiler, options, target, 0});
+}
+
+CacheKey getImageKey(std::string_view source, const CompileOptions &options, const Machine &machine,
+                     const EmitRequest &request) {
+  std::string text =
+      formatv("{0} fused={1} pack={2} way={3} entry={4}", getOverrides(options).str(),
+              options.fused, options.pack, options.way, options.entry);
+  if (request.what == EmitRequest::What::Way)
+    text += " only=" + request.way;
+  return getDiskKey(source, text, (machine.name + machine.ptx).str());
 }
 
 Result<KernelCache::Image> findImage(const CacheKey &key, const CompileOptions &options,

@@ -111,6 +111,9 @@ void forgetFunctions();
 
 /// Changes with every build of the library: hexadecimal digits.
 const std::string &getBuildId();
+/// The file of the library or program that holds the compiler, as it was opened; empty where that
+/// is not known.
+std::string getLibraryPath();
 
 struct CompiledFunction::State {
   FunctionInfo info;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Compiler/Ship.h"
 #include "lib/Runtime/CacheEntry.h"
 #include "lib/Support/Stopwatch.h"
 #include "test/Unit/CompileCUDAFixture.h"
@@ -110,4 +111,81 @@ TEST_F(CompileCUDATest, TheDiskCanBeLeftAlone) {
   unsetenv("ATTN_CACHE_DIR");
   options.cacheDirectory = named;
   EXPECT_EQ(listEntries().size(), 1u);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Kernels that come with the library
+//===----------------------------------------------------------------------------------------===//
+
+namespace {
+/// An assembler in $PATH whose machine code is one word, for as long as it lives.
+class FakePtxas {
+public:
+  FakePtxas(const std::string &folder, const std::string &body) : old(std::getenv("PATH")) {
+    std::string path = folder + "/ptxas";
+    std::error_code error;
+    llvm::raw_fd_ostream(path, error) << "#!/bin/sh\n" << body << "\n";
+    EXPECT_FALSE(error);
+    EXPECT_FALSE(llvm::sys::fs::setPermissions(path, llvm::sys::fs::owner_all));
+    setenv("PATH", (folder + ":" + old).c_str(), 1);
+  }
+  ~FakePtxas() { setenv("PATH", old.c_str(), 1); }
+
+private:
+  std::string old;
+};
+} // namespace
+
+/// "-v -arch=sm_90a -o OUTPUT INPUT": keeps how it was called, and assembles text of PTX alone.
+static constexpr const char *assembles = R"(echo "$@" >> "$0.log"
+grep -q "^.target sm_90a" "$5" && printf ELF > "$4")";
+
+TEST_F(CompileCUDATest, ShippedKernelsAreThoseOfCalls) {
+  FakePtxas ptxas(std::string(folder), assembles);
+  options.way = "auto";
+  options.lazy = true;
+  std::string shipped = std::string(folder) + "/shipped";
+  Result<unsigned> count =
+      shipKernels(getSource(spec), options, shipped, [](StringRef way) { return way == "short"; });
+  ASSERT_TRUE(count) << count.getStatus().str();
+  // The plan, the way of short sequences and the last way.
+  EXPECT_EQ(*count, 3u);
+
+  // What lies there serves calls, which compile and assemble nothing.
+  options.cacheDirectory = shipped;
+  CompiledFunction function = compileSpec();
+  EXPECT_TRUE(function.getInfo().isFromDisk);
+  query.shape[1] = output.shape[1] = key.shape[1];
+  for (int64_t rows : {int64_t(1024), int64_t(16384)}) {
+    for (FakeTensor *tensor : {&query, &key, &value, &output})
+      tensor->shape[2] = rows;
+    EXPECT_TRUE(run(function).ok());
+  }
+  EXPECT_TRUE(fake->assemblerThreads.empty());
+  EXPECT_EQ(fake->modules, 2);
+  EXPECT_EQ(listEntries().size(), 3u);
+  // Another way was not shipped.
+  for (FakeTensor *tensor : {&query, &output})
+    tensor->shape[2] = 1;
+  EXPECT_TRUE(run(function).ok());
+  EXPECT_EQ(fake->assemblerThreads.size(), 1u);
+  EXPECT_EQ(listEntries().size(), 4u);
+}
+
+TEST_F(CompileCUDATest, ShippingSaysWhatFails) {
+  std::string shipped = std::string(folder) + "/shipped";
+  auto ship = [&] {
+    Result<unsigned> count =
+        shipKernels(getSource(spec), options, shipped, [](StringRef) { return false; });
+    return count ? "" : count.getStatus().str();
+  };
+  {
+    FakePtxas ptxas(std::string(folder), "echo 'ptxas error   : no such register' >&2; exit 255");
+    EXPECT_EQ(ship(), "invalid kernel: expected PTX that ptxas assembles, got: ptxas error   : "
+                      "no such register");
+  }
+  FakePtxas ptxas(std::string(folder), assembles);
+  std::error_code error;
+  llvm::raw_fd_ostream(shipped, error) << "a file";
+  EXPECT_EQ(ship().substr(0, 35), "invalid argument: ship: kernels are");
 }

@@ -10,6 +10,7 @@
 #include "attn/Compiler.h"
 #include "dialects/Attn/IR/AttnVariantForms.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Compiler/Ship.h"
 #include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Plan/Plan.h"
@@ -63,6 +64,15 @@ struct CommandLine {
                       cl::cat(category)};
   cl::opt<std::string> plan{"plan", cl::desc("with PTX: where to write how to launch it (JSON)"),
                             cl::value_desc("path"), cl::cat(category)};
+  cl::opt<std::string> ship{
+      "ship",
+      cl::desc("with PTX: a folder for entries of the cache on disk, with machine code by\n"
+               "the ptxas of $PATH, for a library of this build (default: none)"),
+      cl::value_desc("path"), cl::cat(category)};
+  cl::list<std::string> shipWays{
+      "ship-ways", cl::CommaSeparated,
+      cl::desc("with --ship: which ways, besides the one for all calls (default: none)"),
+      cl::value_desc("names"), cl::cat(category)};
   cl::opt<std::string> entry{"entry",
                              cl::desc("with PTX: the function to compile, when there are several"),
                              cl::value_desc("name"), cl::cat(category)};
@@ -226,6 +236,11 @@ static llvm::Error resolve(CommandLine &line) {
     return llvm::createStringError(status.str());
   if (line.until != Room::PTX && (!line.plan.empty() || !line.entry.empty()))
     return llvm::createStringError("expected --to-ptx with --plan and --entry, got another door");
+  if (line.ship.empty() && !line.shipWays.empty())
+    return llvm::createStringError("expected --ship with --ship-ways, got none");
+  if (!line.ship.empty() && (line.until != Room::PTX || line.html || !line.bundle.empty()))
+    return llvm::createStringError("expected --to-ptx for one target with --ship, got another door "
+                                   "or several targets");
   if (!line.bundle.empty() && (line.until != Room::PTX || line.html || !line.plan.empty()))
     return llvm::createStringError("expected --to-ptx alone with several targets, whose bundle has "
                                    "the plans too");
@@ -329,6 +344,24 @@ static bool showPlace(StringRef message, const llvm::SourceMgr &sources) {
   return true;
 }
 
+/// Writes the entries of the cache. Programs find them under the options that they give, which are
+/// the defaults but for those that were said here.
+static llvm::Error ship(const CommandLine &line, StringRef source) {
+  llvm::SmallString<128> folder(line.ship);
+  if (std::error_code code = llvm::sys::fs::make_absolute(folder))
+    return llvm::errorCodeToError(code);
+  CompileOptions options = getCompileOptions(line);
+  if (!line.way.getNumOccurrences())
+    options.way = CompileOptions().way;
+  Result<unsigned> count = shipKernels(source, options, std::string(folder), [&](StringRef way) {
+    return llvm::is_contained(line.shipWays, way);
+  });
+  if (!count)
+    return llvm::createStringError(count.getStatus().str());
+  llvm::errs() << "attn-translate: " << *count << " entries in " << folder << "\n";
+  return llvm::Error::success();
+}
+
 /// Room 8, by the road that programs take too. Nothing after diagnostics.
 static llvm::Expected<std::optional<std::string>> printPTX(const CommandLine &line,
                                                            const llvm::SourceMgr &sources) {
@@ -347,6 +380,9 @@ static llvm::Expected<std::optional<std::string>> printPTX(const CommandLine &li
     return llvm::createStringError(image.getStatus().str());
   if (!line.plan.empty())
     if (llvm::Error error = write(line.plan, [&](llvm::raw_ostream &os) { os << image->plan; }))
+      return error;
+  if (!line.ship.empty())
+    if (llvm::Error error = ship(line, sources.getMemoryBuffer(1)->getBuffer()))
       return error;
   return image->ptx;
 }

@@ -173,7 +173,8 @@ EXPORT Code cuModuleLoadDataEx(Module *module, const void *image, unsigned numOp
   ENTER();
   if (contexts.empty())
     return InvalidContext;
-  bool isPtx = std::string_view(static_cast<const char *>(image)).starts_with(".version");
+  bool isPtx =
+      std::string_view(static_cast<const char *>(image)).find(".version") != std::string_view::npos;
   if (!isPtx && !fake.acceptsCubin)
     return InvalidImage;
   if (isPtx)
