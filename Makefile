@@ -230,6 +230,8 @@ wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and l
 	@rm -f dist/attn-*.whl
 	@build/wheel-tools/bin/pip wheel -q --no-deps -w dist .
 	@build/wheel-tools/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 dist/attn-*.whl
+	@$(MAKE) --no-print-directory assembler
+	@PATH="$(dir $(abspath $(PTXAS))):$$PATH" build/wheel-tools/bin/python docs/ship-kernels dist/attn-*.whl
 	@build/wheel-tools/bin/python test/Wheel/check dist/attn-*.whl
 
 release: ## Check that this commit can be released, and put sdist, wheel, notes and checksums into dist/VERSION

@@ -130,7 +130,8 @@ def explain(
     Args:
         until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "thread"
             and "ptx".
-        gradient: explain the function of the gradients of q, k, v and the sink.
+        gradient: explain the function of the gradients of q, k, v and the sink. With return_lse it
+            takes a gradient of lse too, as graphs of torch.compile do.
         dtype, head_dim, value_dim, and the others: as for `compile`.
 
     Returns:
@@ -159,5 +160,5 @@ def explain(
     if gradient:
         wanted = ("query", "key", "value") + (("sink",) if sink else ())
         has_low = of.reads_low(spec.device == "cpu")
-        text = of.gradient(Gradients(wanted, has_lse_gradient=False, has_low=has_low))
+        text = of.gradient(Gradients(wanted, has_lse_gradient=return_lse, has_low=has_low))
     return ExplainedSource(lines + _library.explain(text, texts, until), text, texts)
