@@ -97,6 +97,17 @@ def _find_path(arrays: List[Any]) -> str:
     return f"the operator attn::forward of PyTorch, some 25 us more: {who}"
 
 
+def find_source(spec: Spec, gradient: bool = False) -> str:
+    """What calls of it compile, or the function of its gradients, which takes a gradient of lse where
+    the attention returns lse."""
+    text = Source(spec, seed=Seed()).text
+    if not gradient:
+        return text.forward
+    wanted = ("query", "key", "value") + (("sink",) if spec.has_sink else ())
+    has_low = text.reads_low(spec.device == "cpu")
+    return text.gradient(Gradients(wanted, has_lse_gradient=spec.return_lse, has_low=has_low))
+
+
 def explain(
     dtype: Union[DType, Array],
     head_dim: Union[int, Array],
@@ -154,11 +165,9 @@ def explain(
     )
     how.update(return_lse=return_lse, dropout_p=dropout_p)
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
-    of = Source(spec, seed=Seed()).text
-    text, texts = of.forward, check_options(options, spec.device)
-    lines = _describe(call, rows_first, spec, find_reason(text, texts)) if call else ""
-    if gradient:
-        wanted = ("query", "key", "value") + (("sink",) if sink else ())
-        has_low = of.reads_low(spec.device == "cpu")
-        text = of.gradient(Gradients(wanted, has_lse_gradient=return_lse, has_low=has_low))
+    text, texts = find_source(spec, gradient), check_options(options, spec.device)
+    lines = ""
+    if call:
+        reason = find_reason(find_source(spec), texts)
+        lines = _describe(call, rows_first, spec, reason)
     return ExplainedSource(lines + _library.explain(text, texts, until), text, texts)

@@ -3,6 +3,7 @@ only answers, so that there need be no GPU."""
 
 import json
 import runpy
+import shutil
 import stat
 import subprocess
 import sys
@@ -80,6 +81,53 @@ def test_entries(tmp_path):
     contents = [path.read_bytes() for path in entries]
     assert sum(x.count(b"\n.target sm_90a") for x in contents) == 2
     assert sum(x[:-32].endswith(b"ELF") for x in contents) == 2
+
+
+# The note of the linker's hash, with its 20 bytes after it.
+BUILD_ID = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+
+CALL = """
+import json, os, sys
+import attn
+shape = (2, 8, 1024, 64)
+attn.warm_up([{"dtype": "bfloat16", "head_dim": 64, "causal": True, "device": "cuda:0", "shapes": [(shape, shape, shape)],
+               "gradient": True}])
+print(json.dumps(sorted(x for x in os.listdir(os.environ["ATTN_CACHE_DIR"]) if x.endswith(".kernel"))))
+"""
+
+
+@needs_driver
+def test_a_first_call_compiles_nothing(tmp_path, monkeypatch):
+    """Of a library with its kernels, as a wheel installs them. Here a tool has a build of its own, but in a wheel it is the library's."""
+    if not TRANSLATE.exists():
+        pytest.skip("attn-translate is not built")
+    library, tool = tmp_path / "lib" / "libattn.so", tmp_path / "bin" / "attn-translate"
+    for path, origin in ((library, _library.library_path), (tool, TRANSLATE)):
+        path.parent.mkdir()
+        shutil.copy(origin, path)
+    contents, program = library.read_bytes(), tool.read_bytes()
+    if BUILD_ID not in contents or BUILD_ID not in program:
+        pytest.skip("the linker left no hash of 20 bytes")
+    at, of_tool = (x.index(BUILD_ID) + len(BUILD_ID) for x in (contents, program))
+    tool.write_bytes(program[:of_tool] + contents[at : at + 20] + program[of_tool + 20 :])
+
+    assembler = tmp_path / "ptxas"
+    assembler.write_text('#!/bin/sh\nprintf ELF > "$4"\n')
+    assembler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    how = {"dtype": "bfloat16", "head_dim": 64, "causal": True}
+    asked = [how, {**how, "return_lse": True}, {**how, "gradient": True}]
+    sources = ship["write_sources"](asked, Path(attn.__file__).parents[1], tmp_path / "sources")
+    assert ship["ship"](tool, sources, library.parent / "kernels") == 7
+
+    monkeypatch.setenv("ATTN_LIBRARY", str(library))
+    monkeypatch.delenv("ATTN_CACHE", raising=False)
+    (tmp_path / "cache").mkdir(mode=0o700)
+    assert run_with_driver(tmp_path, CALL, CARDS["H100"]) == []
+    # Without them it compiles just those.
+    shipped = sorted(path.name for path in (library.parent / "kernels").iterdir())
+    shutil.rmtree(library.parent / "kernels")
+    assert run_with_driver(tmp_path, CALL, CARDS["H100"]) == shipped
 
 
 def test_what_is_missing(tmp_path):
