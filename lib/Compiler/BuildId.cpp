@@ -58,10 +58,15 @@ static int visitObject(dl_phdr_info *info, size_t, void *data) {
   });
   if (!isHere)
     return 0;
-  for (const ElfW(Phdr) &header : headers)
-    if (header.p_type == PT_NOTE && search.id.empty())
-      search.id = findIdInNotes(reinterpret_cast<const char *>(info->dlpi_addr + header.p_vaddr),
-                                header.p_memsz);
+  for (const ElfW(Phdr) &header : headers) {
+    if (header.p_type != PT_NOTE || !search.id.empty())
+      continue;
+    // The loader tells addresses as numbers.
+    uintptr_t notes = info->dlpi_addr + header.p_vaddr;
+    search.id =
+        findIdInNotes(reinterpret_cast<const char *>(notes), // NOLINT(performance-no-int-to-ptr)
+                      header.p_memsz);
+  }
   return 1;
 }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.made_of("bench/gpu/counters.py", "bench/gpu/ncu_report.py", "bench/gpu/peers.py", "test/Python/conftest.py")
 TOOLS = next(iter(sorted((ROOT / ".venv").glob("lib/python3*/site-packages/nvidia/cu13/bin"))), Path("/none"))
 
 # `ncu --query-metrics`: a base name, a kind, and what it is. This version has no sm__pipe_tensor_cycles_active.
