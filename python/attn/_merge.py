@@ -11,7 +11,9 @@ from ._tensors import Tensors
 from .typing import ArrayT, Layout
 
 _TYPES = ("f16", "bf16", "f32")
-_kernels: Dict[Tuple[str, int, int], Kernel] = {}
+_kernels: Dict[Tuple[str, int, int, str], Kernel] = {}
+# Of the dimensions of a grid that kernels of a GPU give batches and heads.
+_MOST_BLOCKS = 65535
 
 
 def _list_parts(name: str, parts: Any) -> List[Any]:
@@ -89,8 +91,13 @@ def _stack(parts: List[Any]) -> Any:
     return _arrays.find_torch().stack(parts)
 
 
+def _swap(extents: Sequence[int]) -> Tuple[int, ...]:
+    """(.., M, H, Dv) as (.., H, M, Dv)."""
+    return (*extents[:-3], extents[-2], extents[-3], extents[-1])
+
+
 def _run(outputs: List[Any], lses: List[Any], rows_first: bool) -> Tuple[Any, Any]:
-    """By a kernel of the CPU."""
+    """By a kernel, of the CPU or of the GPU where the parts are."""
     first, like = outputs[0], lses[0]
     shape = tuple(first.shape)
     type_ = _arrays.type_name(first.dtype) or ""
@@ -98,19 +105,19 @@ def _run(outputs: List[Any], lses: List[Any], rows_first: bool) -> Tuple[Any, An
     lse = _arrays.empty_like(first, "f32", tuple(like.shape))
     if 0 in shape:
         return output, lse
-    key = type_, len(shape), shape[-1]
+    ordinal = _get_ordinal(first)
+    key = type_, len(shape), shape[-1], "cpu" if ordinal < 0 else f"cuda:{ordinal}"
     if key not in _kernels:
-        _kernels[key] = Kernel(_write(*key), (("device", "cpu"),))
+        _kernels[key] = Kernel(_write(*key[:3]), (("device", key[3]),))
     tensors = Tensors(_kernels[key])
     stacked = _stack(outputs), _stack(lses)
     matrices, rows = (stacked[0], output), (stacked[1], lse)
     for (matrix, row), name in zip(zip(matrices, rows), ("outputs", "out")):
-        address, extents, strides = _arrays.view(matrix, name)
+        address, extents, strides = _arrays.view(matrix, name, ordinal)
         if rows_first:
-            swapped = (*range(len(extents) - 3), -2, -3, -1)
-            extents, strides = (tuple([x[i] for i in swapped]) for x in (extents, strides))
-        tensors.add(address, extents, strides, type_, -1)
-        tensors.add(*_arrays.view(row, "lses"), "f32", -1)
+            extents, strides = _swap(extents), _swap(strides)
+        tensors.add(address, extents, strides, type_, ordinal)
+        tensors.add(*_arrays.view(row, "lses", ordinal), "f32", ordinal)
     tensors.run()
     return output, lse
 
@@ -138,12 +145,29 @@ def _compose(outputs: List[Any], lses: List[Any], rows_first: bool) -> Tuple[Any
     return sums.to(outputs[0].dtype), merged
 
 
-def _is_on_host(outputs: List[Any], lses: List[Any]) -> bool:
-    """Whether a kernel of the CPU may take the parts, and nobody looks at what becomes of them."""
-    if _arrays.is_numpy(outputs[0]):
+def _get_ordinal(x: Any) -> int:
+    """The number of its GPU; -1 on the host."""
+    return -1 if _arrays.is_numpy(x) or x.device.type == "cpu" else int(x.get_device())
+
+
+def _fits_gpu(shape: Tuple[int, ...], rows_first: bool) -> bool:
+    """Whether kernels of a GPU have such columns, and a grid such batches and heads. Rows are as many as
+    there are."""
+    rows = len(shape) - (3 if rows_first else 2)
+    fits = all(x <= _MOST_BLOCKS for i, x in enumerate(shape[:-1]) if i != rows)
+    return fits and shape[-1] % 8 == 0
+
+
+def _has_kernel(outputs: List[Any], lses: List[Any], rows_first: bool) -> bool:
+    """Whether a kernel may take the parts: there is one, and nobody looks at what becomes of them."""
+    first = outputs[0]
+    if _arrays.is_numpy(first):
         return True
-    is_plain = not _dynamo.is_compiling() and outputs[0].device.type == "cpu"
-    return is_plain and not _arrays.is_watched(outputs[0], lses[0], outputs[0], *outputs, *lses)
+    if _dynamo.is_compiling() or first.device.type not in ("cpu", "cuda"):
+        return False
+    if first.device.type == "cuda" and not _fits_gpu(tuple(first.shape), rows_first):
+        return False
+    return not _arrays.is_watched(first, lses[0], first, *outputs, *lses)
 
 
 def merge(
@@ -179,5 +203,5 @@ def merge(
     parts = [_foreign.import_array(x, "outputs") for x in given]
     sums = [_foreign.import_array(x, "lses") for x in _list_parts("lses", lses)]
     _check(parts, sums, rows_first)
-    run = _run if _is_on_host(parts, sums) else _compose
+    run = _run if _has_kernel(parts, sums, rows_first) else _compose
     return _foreign.export(run(parts, sums, rows_first), given[0])

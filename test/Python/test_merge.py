@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attn
+from attn import _merge
 import reference
 
 TOLERANCE = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 2e-2}
@@ -201,3 +202,22 @@ def test_parts_on_several_devices():
     parts = [torch.zeros(3, 8), torch.zeros(3, 8, device="meta")]
     with pytest.raises(attn.Error, match="^outputs: expected tensors on cpu"):
         attn.merge(parts, [torch.zeros(3)] * 2)
+
+
+@pytest.mark.parametrize(
+    "shape, rows_first, fits",
+    [
+        ((2, 8, 70000, 64), False, True),
+        ((70000, 8, 2, 64), False, False),
+        ((2, 70000, 2, 64), False, False),
+        ((2, 70000, 8, 64), True, True),
+        ((2, 8, 70000, 64), True, False),
+        ((70000, 8, 64), True, True),
+        ((70000, 8, 64), False, False),
+        ((70000, 64), False, True),
+        ((2, 3, 4, 12), False, False),
+    ],
+)
+def test_what_a_grid_holds(shape, rows_first, fits):
+    """What does not fit one stays with PyTorch's operations."""
+    assert _merge._fits_gpu(shape, rows_first) is fits

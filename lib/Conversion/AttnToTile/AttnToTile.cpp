@@ -49,10 +49,10 @@ static Type getArgumentType(Value value, func::FuncOp function) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
 }
 
-/// Over (B, H, M tiles), over these and parts, or tiles, of the keys before them, or over tiles of
-/// what a sum keeps.
+/// Over (B, H, M tiles), of which a merge may have fewer, over these and parts, or tiles, of the
+/// keys before them, or over tiles of what a sum keeps.
 static bool isGrid(scf::ForallOp op) {
-  if (!op.getMapping() || !llvm::is_contained({1, 3, 4}, op.getRank()) ||
+  if (!op.getMapping() || !llvm::is_contained({1, 2, 3, 4}, op.getRank()) ||
       !llvm::all_of(op.getMixedLowerBound(), isZeroInteger))
     return false;
   auto isTileSize = [](OpFoldResult step) { return getConstantIntValue(step).value_or(0) > 0; };

@@ -421,9 +421,9 @@ LogicalResult BlockConverter::convertBlockIds() {
     tile = arith::DivUIOp::create(builder, tile, parts);
   }
   if (ivs.size() > 1) {
-    ivs.erase(ivs.begin(), ivs.end() - 3);
-    mapping.map(ivs[0], gpu::BlockIdOp::create(builder, gpu::Dimension::z).getResult());
-    mapping.map(ivs[1], gpu::BlockIdOp::create(builder, gpu::Dimension::y).getResult());
+    if (ivs.size() > 2)
+      mapping.map(*(ivs.end() - 3), gpu::BlockIdOp::create(builder, gpu::Dimension::z).getResult());
+    mapping.map(*(ivs.end() - 2), gpu::BlockIdOp::create(builder, gpu::Dimension::y).getResult());
   }
   Value size = lookup(grid, grid.getMixedUpperBound().back());
   if (!size)

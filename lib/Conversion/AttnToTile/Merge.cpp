@@ -39,8 +39,6 @@ static LogicalResult checkMerge(MergeOp op, bool areSlices) {
     return op.emitOpError("expected partial results to be slices of the kernel's arguments");
   if (type.isDynamicDim(type.getRank() - 1))
     return op.emitOpError("expected a static Dv, got ") << type;
-  if (!type.getElementType().isF32())
-    return op.emitOpError("expected partial results of f32, got ") << type;
   return success();
 }
 
@@ -127,7 +125,9 @@ private:
 Value MergeRecipe::load(const ArgumentSlice &slice, Value part, RankedTensorType type) {
   SmallVector<Value> position = slice.position;
   position.front() = b.createOrFold<arith::AddIOp>(position.front(), part);
-  return tile::LoadOp::create(b, type, slice.memref, position);
+  Type element = cast<MemRefType>(slice.memref.getType()).getElementType();
+  Value loaded = tile::LoadOp::create(b, type.clone(element), slice.memref, position);
+  return b.widen(loaded);
 }
 
 MergeRecipe::Part MergeRecipe::loadPart(Value part) {

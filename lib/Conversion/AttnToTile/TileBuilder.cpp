@@ -44,6 +44,13 @@ Value TileBuilder::clampBelow(Value indices, Value first, Value size) {
                                 splat(last, cast<RankedTensorType>(indices.getType()).getShape()));
 }
 
+Value TileBuilder::widen(Value tile) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  if (type.getElementType().isF32())
+    return tile;
+  return arith::ExtFOp::create(*this, type.clone(getF32Type()), tile);
+}
+
 Value TileBuilder::narrow(Value tile, Type element) {
   auto type = cast<RankedTensorType>(tile.getType());
   if (type.getElementType() == element)

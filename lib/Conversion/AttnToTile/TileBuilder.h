@@ -37,6 +37,8 @@ public:
   mlir::Value load(const ArgumentSlice &slice, llvm::ArrayRef<int64_t> shape);
   /// The lesser of each index and first + size - 1.
   mlir::Value clampBelow(mlir::Value indices, mlir::Value first, mlir::Value size);
+  /// Of floats, to f32.
+  mlir::Value widen(mlir::Value tile);
   mlir::Value narrow(mlir::Value tile, mlir::Type element);
 };
 

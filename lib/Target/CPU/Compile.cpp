@@ -43,7 +43,8 @@ class EnterModule : public PassWrapper<EnterModule, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EnterModule)
 
-  EnterModule(StringRef entry, SmallVector<bool> &isStrided) : entry(entry), isStrided(isStrided) {}
+  EnterModule(KernelSignature &signature, SmallVector<bool> &isStrided)
+      : signature(signature), isStrided(isStrided) {}
 
   static std::string prefix(StringRef name) { return ("attn.fn." + name).str(); }
 
@@ -52,14 +53,17 @@ public:
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (function.isExternal())
         continue;
-      if (function.getName() == entry)
+      bool isEntry = function.getName() == signature.name;
+      if (isEntry) {
         isStrided.assign(function.getNumArguments(), false);
+        setResults(function.getResultTypes());
+      }
       for (BlockArgument argument : function.getArguments()) {
         bool isRead = isa<RankedTensorType>(argument.getType()) && isReadByElement(argument);
         if (isRead)
           function.setArgAttr(argument.getArgNumber(), kStridedAttrName,
                               UnitAttr::get(&getContext()));
-        if (function.getName() == entry)
+        if (isEntry)
           isStrided[argument.getArgNumber()] = isRead;
       }
       auto name = StringAttr::get(&getContext(), prefix(function.getName()));
@@ -70,7 +74,14 @@ public:
   }
 
 private:
-  std::string entry;
+  /// Passes before may have made results f64.
+  void setResults(TypeRange types) {
+    for (auto [result, type] : zip_equal(signature.results, types))
+      if (getElementTypeOrSelf(type).isF64())
+        result.kind = ElementKind::F64;
+  }
+
+  KernelSignature &signature;
   SmallVector<bool> &isStrided;
 };
 } // namespace
@@ -89,7 +100,7 @@ static Expected<CPUCode> emit(ModuleOp module, const CPUOptions &options,
   code.signature = std::move(*signature);
   Stopwatch stopwatch;
   PassManager pm(module.getContext());
-  build(pm, std::make_unique<EnterModule>(code.signature.name, code.hasAnyStrides));
+  build(pm, std::make_unique<EnterModule>(code.signature, code.hasAnyStrides));
   if (failed(pm.run(module)))
     return llvm::createStringError("cannot compile '" + code.signature.name + "' for the CPU");
   code.passesMs = stopwatch.elapsedMs();
@@ -146,17 +157,13 @@ Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module,
 
 Expected<std::unique_ptr<CompiledKernel>> compileReference(ModuleOp module,
                                                            const CPUOptions &options) {
-  Expected<CPUCode> code =
-      emit(module, options, [](OpPassManager &pm, std::unique_ptr<Pass> enter) {
-        buildToReferencePipeline(pm, kReferenceRows);
-        pm.addPass(std::move(enter));
-        buildReferenceToLLVMPipeline(pm);
-      });
-  if (code)
-    for (ValueType &result : code->signature.results)
-      if (isFloat(result.kind))
-        result.kind = ElementKind::F64;
-  return link(std::move(code), options.jit);
+  return link(emit(module, options,
+                   [](OpPassManager &pm, std::unique_ptr<Pass> enter) {
+                     buildToReferencePipeline(pm, kReferenceRows);
+                     pm.addPass(std::move(enter));
+                     buildReferenceToLLVMPipeline(pm);
+                   }),
+              options.jit);
 }
 
 } // namespace attn

@@ -67,7 +67,8 @@ llvm::Expected<std::unique_ptr<CompiledKernel>> compileForCPU(mlir::ModuleOp mod
                                                               const CPUOptions &options);
 
 /// Compiles the definition of the same function, slow and obvious, evaluated in f64. Its signature
-/// says what to call it with: results are f64; arguments keep their types or are f64 too, and are
+/// says what to call it with: results of attention are f64, as others are evaluated and then
+/// rounded to their types; arguments keep their types or are f64 too, and are
 /// converted by the caller. Lowers `module` in place.
 llvm::Expected<std::unique_ptr<CompiledKernel>> compileReference(mlir::ModuleOp module,
                                                                  const CPUOptions &options);

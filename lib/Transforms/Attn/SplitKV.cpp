@@ -7,9 +7,9 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Plan/IR/PlanDialect.h"
-#include "lib/Machine/Lanes.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
+#include "lib/Transforms/Attn/MergedRows.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Pages.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -306,16 +306,6 @@ static bool restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   return isBounded;
 }
 
-/// Rows of a block that merges. On a GPU as few as its warps have when lanes lie along the columns:
-/// a merge only moves memory, of which few query rows are little, and many blocks wait for it at
-/// the same time.
-static int64_t getMergedRows(MergeOp op, ScheduleAttr schedule) {
-  int64_t columns = op.getPartial().getType().getShape().back();
-  if (!isForGPU(op) || ShapedType::isDynamic(columns))
-    return schedule->blockM;
-  return getLanesAlongRows(columns, plan::getMachine(op).getWarps(1)).rows;
-}
-
 /// Says whether the mask bounds the keys that are split, or fails if none are.
 static FailureOr<bool> splitKV(RewriterBase &rewriter, OnlineAttentionOp op,
                                ScheduleAttr schedule) {
@@ -373,7 +363,7 @@ static FailureOr<bool> splitKV(RewriterBase &rewriter, OnlineAttentionOp op,
   scf::SCFTilingOptions options;
   options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
   options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
-                        rewriter.getIndexAttr(getMergedRows(merge, schedule))});
+                        rewriter.getIndexAttr(getMergedRows(merge, schedule->blockM))});
   options.setMapping(ArrayRef<Attribute>(mapping).drop_front());
   rewriter.setInsertionPoint(merge);
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, merge, options);

@@ -8,6 +8,7 @@
 #include "dialects/Attn/IR/AttnViews.h"
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/MergedRows.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -183,6 +184,36 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
   return success();
 }
 
+/// A merge that somebody wrote, on a GPU: blocks of few rows, as those of split keys are merged.
+static LogicalResult tileMerge(RewriterBase &rewriter, MergeOp op) {
+  RankedTensorType type = cast<RankedTensorType>(op.getOutput().getType());
+  if (type.getRank() < 2 || type.getRank() > 4)
+    return op.emitOpError("expected results (B, H, M, Dv), or with fewer dimensions in front, got ")
+           << type;
+  if (type.isDynamicDim(type.getRank() - 1) || type.getShape().back() % kFragmentColumns != 0)
+    return op.emitOpError("expected a static Dv, a multiple of ")
+           << kFragmentColumns << ", got " << type;
+  if (failed(checkExtents(op)))
+    return failure();
+  constexpr int64_t kMost = 64;
+  SmallVector<OpFoldResult> sizes(type.getRank() - 1, rewriter.getIndexAttr(1));
+  sizes.back() = rewriter.getIndexAttr(getMergedRows(op, kMost));
+  const gpu::MappingId ids[] = {gpu::MappingId::DimZ, gpu::MappingId::DimY, gpu::MappingId::DimX};
+  SmallVector<Attribute> mapping;
+  for (gpu::MappingId id : ArrayRef(ids).take_back(sizes.size()))
+    mapping.push_back(gpu::GPUBlockMappingAttr::get(rewriter.getContext(), id));
+  scf::SCFTilingOptions options;
+  options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
+  options.setTileSizes(sizes);
+  options.setMapping(mapping);
+  rewriter.setInsertionPoint(op);
+  FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, op, options);
+  if (failed(tiled))
+    return failure();
+  rewriter.replaceOp(op, tiled->replacements);
+  return success();
+}
+
 /// A sum over whole tensors, on a GPU: over tiles of the one dimension that it keeps.
 static LogicalResult tileSum(RewriterBase &rewriter, linalg::GenericOp op) {
   constexpr int64_t kKept = 64;
@@ -228,6 +259,14 @@ struct TileToGridPass
         return failure();
     if (!getOperation()->hasAttr(plan::PlanDialect::kTargetAttrName))
       return success();
+    SmallVector<MergeOp> merges;
+    getOperation()->walk([&](MergeOp merge) {
+      if (!merge->getParentOfType<scf::ForallOp>())
+        merges.push_back(merge);
+    });
+    for (MergeOp merge : merges)
+      if (failed(tileMerge(rewriter, merge)))
+        return failure();
     SmallVector<linalg::GenericOp> sums;
     getOperation()->walk([&](linalg::GenericOp sum) {
       if (!sum->getParentOfType<scf::ForallOp>())

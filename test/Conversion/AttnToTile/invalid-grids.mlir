@@ -1,19 +1,15 @@
 // RUN: attn-opt %s --convert-attn-to-tile -split-input-file -verify-diagnostics
 
-func.func @flat(%q: tensor<?x?xf16>) -> tensor<?x?xf16> {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %m = tensor.dim %q, %c0 : tensor<?x?xf16>
-  %d = tensor.dim %q, %c1 : tensor<?x?xf16>
-  %init = tensor.empty(%m, %d) : tensor<?x?xf16>
+func.func @five(%q: tensor<2x2x2x2x64xf16>) -> tensor<2x2x2x2x64xf16> {
+  %init = tensor.empty() : tensor<2x2x2x2x64xf16>
   // expected-error@below {{expected a grid over (B, H, M tiles), or over these and parts or tiles of the keys before them, from 0 in steps of 1 and of the rows and keys of a tile, mapped to blocks}}
-  %o = scf.forall (%i, %j) = (0, 0) to (%m, %d) step (1, 1) shared_outs(%out = %init) -> tensor<?x?xf16> {
-    %x = tensor.extract_slice %q[%i, %j] [1, 1] [1, 1] : tensor<?x?xf16> to tensor<1x1xf16>
+  %o = scf.forall (%g, %i, %j, %k, %l) = (0, 0, 0, 0, 0) to (2, 2, 2, 2, 64) step (1, 1, 1, 1, 1) shared_outs(%out = %init) -> tensor<2x2x2x2x64xf16> {
+    %x = tensor.extract_slice %q[%g, %i, %j, %k, %l] [1, 1, 1, 1, 1] [1, 1, 1, 1, 1] : tensor<2x2x2x2x64xf16> to tensor<1x1xf16>
     scf.forall.in_parallel {
-      tensor.parallel_insert_slice %x into %out[%i, %j] [1, 1] [1, 1] : tensor<1x1xf16> into tensor<?x?xf16>
+      tensor.parallel_insert_slice %x into %out[%g, %i, %j, %k, %l] [1, 1, 1, 1, 1] [1, 1, 1, 1, 1] : tensor<1x1xf16> into tensor<2x2x2x2x64xf16>
     }
-  } {mapping = [#gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
-  return %o : tensor<?x?xf16>
+  } {mapping = [#gpu.block<linear_dim_4>, #gpu.block<linear_dim_3>, #gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<2x2x2x2x64xf16>
 }
 
 // -----

@@ -223,23 +223,6 @@ func.func @unranked(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf16>, %s
 
 // -----
 
-func.func @partials(%p: tensor<3x2x2x128x64xbf16>, %l: tensor<3x2x2x128xf32>) -> tensor<2x2x128x64xbf16> {
-  %init = tensor.empty() : tensor<2x2x128x64xbf16>
-  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
-    %pt = tensor.extract_slice %p[0, %i, %j, %t, 0] [3, 1, 1, 64, 64] [1, 1, 1, 1, 1] : tensor<3x2x2x128x64xbf16> to tensor<3x1x1x64x64xbf16>
-    %lt = tensor.extract_slice %l[0, %i, %j, %t] [3, 1, 1, 64] [1, 1, 1, 1] : tensor<3x2x2x128xf32> to tensor<3x1x1x64xf32>
-    %e = tensor.empty() : tensor<1x1x64x64xbf16>
-    // expected-error@below {{expected partial results of f32, got 'tensor<3x1x1x64x64xbf16>'}}
-    %m = attn.merge %pt, %lt outs(%e) : tensor<3x1x1x64x64xbf16>, tensor<3x1x1x64xf32>, tensor<1x1x64x64xbf16> -> tensor<1x1x64x64xbf16>
-    scf.forall.in_parallel {
-      tensor.parallel_insert_slice %m into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<1x1x64x64xbf16> into tensor<2x2x128x64xbf16>
-    }
-  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
-  return %r : tensor<2x2x128x64xbf16>
-}
-
-// -----
-
 func.func @constant_keys(%q: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
   %init = tensor.empty() : tensor<2x2x128x64xbf16>
   %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
