@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "dialects/Attn/IR/AttnCacheOps.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Interpreter/Evaluator.h"
 #include "lib/Interpreter/RowGradients.h"
@@ -32,6 +33,8 @@ Expected<bool> Evaluator::executeAttnOp(Operation *op, Frame &frame) {
     return done(merge(mergeOp, frame));
   if (isa<PagedOp, RaggedOp, PlaceOp, ScaledOp>(op))
     return done(executeView(op, frame));
+  if (isa<AppendOp, RotaryOp>(op))
+    return done(moveRows(op, frame));
   if (auto assume = dyn_cast<AssumeOp>(op))
     return done(set(op, assume.getResult(), getTensor(assume.getSource(), frame), frame));
   return false;

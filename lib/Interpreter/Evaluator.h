@@ -106,6 +106,9 @@ private:
   llvm::Error place(PlaceOp op, Frame &frame);
   llvm::Error scaled(ScaledOp op, Frame &frame);
 
+  /// attn.append or attn.rotary.
+  llvm::Error moveRows(mlir::Operation *op, Frame &frame);
+
   // Gradients.
   llvm::Expected<bool> executeGradOp(mlir::Operation *op, Frame &frame);
   llvm::Error attentionGrad(AttentionGradOp op, Frame &frame);

@@ -47,18 +47,19 @@ Expected<Comparison> compare(const Array &result, const Array &reference) {
                              ", got " + formatShape(result.getShape()));
   Comparison comparison;
   comparison.numElements = result.size();
-  comparison.numUnwritten = result.countPoisoned();
 
   double floor = getRms(reference), squares = 0;
   double values[chunkSize], wanted[chunkSize];
-  int64_t numNaN = 0;
+  int64_t numNaN = 0, numNaNWanted = 0, numBoth = 0;
   for (int64_t first = 0; first < result.size(); first += chunkSize) {
     int64_t count = std::min(chunkSize, result.size() - first);
     result.read(first, MutableArrayRef(values, count));
     reference.read(first, MutableArrayRef(wanted, count));
     for (int64_t i = 0; i < count; ++i) {
       double x = values[i], r = wanted[i];
+      numNaNWanted += std::isnan(r);
       if (std::isnan(x)) {
+        numBoth += std::isnan(r);
         if (numNaN++ == 0)
           comparison.worst = first + i;
         continue;
@@ -78,7 +79,11 @@ Expected<Comparison> compare(const Array &result, const Array &reference) {
       }
     }
   }
-  comparison.numNaN = numNaN - comparison.numUnwritten;
+  // Where the definition writes nothing, and has no NaN of its own, nothing is wanted.
+  int64_t numStays = numNaNWanted == reference.countPoisoned() ? numBoth : 0;
+  int64_t numPoisoned = result.countPoisoned();
+  comparison.numUnwritten = std::max<int64_t>(numPoisoned - numStays, 0);
+  comparison.numNaN = numNaN - numPoisoned;
   if (result.size())
     comparison.rms = std::sqrt(squares / result.size());
   return comparison;

@@ -20,7 +20,8 @@ namespace attn {
 /// division by max|r| it does not let one large element excuse the rest.
 ///
 /// Equal infinities are exact (a row that keeps nothing has lse = -inf); an infinity against
-/// anything else is an infinite error. NaN never agrees with anything.
+/// anything else is an infinite error. NaN never agrees with anything, but where the reference
+/// still holds the poison of Array::poison, the result is to hold it too.
 struct Comparison {
   int64_t numElements = 0;
   double maxAbsolute = 0;
@@ -30,7 +31,7 @@ struct Comparison {
   int64_t worst = -1;
   /// NaN in the result, without those never written.
   int64_t numNaN = 0;
-  /// Elements that still hold the poison of Array::poison.
+  /// Elements that still hold the poison, where the reference does not.
   int64_t numUnwritten = 0;
 
   bool isWithin(double tolerance) const {

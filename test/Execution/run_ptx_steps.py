@@ -75,10 +75,88 @@ def make_merge(rng: np.random.Generator, type_: str, d: int, parts: int) -> Case
         return write_merge(type_, d), [values, lse], results, [exact, top + np.log(np.where(total > 0, total, 1))]
 
 
+# Numbers of slots that are none, of which indices of 32 bits would make some.
+HOSTILE = [-1, -(2**31), -(2**63), 2**63 - 1, 2**31, 2**32 + 3, 2147480000]
+PAGES, HEADS, LINES = 3, 5, 9
+
+
+def turn(x: np.ndarray, positions: np.ndarray, cos: np.ndarray, sin: np.ndarray, is_interleaved: bool) -> np.ndarray:
+    """s28: rows (T, H, D) in f64."""
+    pairs = cos.shape[1]
+    line = np.clip(positions, 0, LINES - 1)
+    c, s = (y.astype(np.float64)[line][:, None] for y in (cos, sin))
+    first, second = (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)) if is_interleaved else (slice(pairs), slice(pairs, 2 * pairs))
+    turned = x.copy()
+    turned[..., first] = x[..., first] * c - x[..., second] * s
+    turned[..., second] = x[..., second] * c + x[..., first] * s
+    return turned
+
+
+def make_append(rng: np.random.Generator, type_: str, d: int, page: int, pairs: int, order: str, word: str) -> Case:
+    """Rows of new keys go to pages that hold NaN; `pairs` columns are turned, in neither style where there are none."""
+    rows = 14
+    new = store(rng.standard_normal((rows, HEADS, d)), type_)
+    slots = np.concatenate([rng.permutation(PAGES * page)[: rows - 7], HOSTILE, [PAGES * page] * rows])[:rows]
+    slots = rng.permutation(slots.astype(np.int64))
+    if word == "i32":
+        slots = np.clip(slots, -(2**31), 2**31 - 1).astype(np.int32)
+    positions = np.array([-(2**31), 2**31 - 1, *rng.integers(0, LINES, rows - 2)], np.int32)
+    tables = [rng.uniform(-1, 1, (LINES, pairs)).astype(np.float32) for _ in range(2)]
+    exact = load(new)
+    if pairs:
+        exact = turn(exact, positions, *tables, order == "interleaved")
+    source, t = f"tensor<?x?x{d}x{type_}>", f"tensor<?x?x?x{d}x{type_}>"
+    at, table = "tensor<?xi32>", f"tensor<?x{pairs}xf32>"
+    given = f", %at: {at}, %cos: {table}, %sin: {table}" if pairs else ""
+    rotary = f" rotary(%at, %cos, %sin : {at}, {table}, {table})" if pairs else ""
+    style = " interleaved" if pairs and order == "interleaved" else ""
+    sizes = "".join(f"  %c{i} = arith.constant {i} : index\n  %d{i} = tensor.dim %pool, %c{i} : {t}\n" for i in range(3))
+    text = (
+        f"func.func @append(%new: {source}, %slots: tensor<?x{word}>{given}, %pool: {t}) -> {t} {{\n{sizes}"
+        f"  %memory = tensor.empty(%d0, %d1, %d2) : {t}\n"
+        f"  %r = attn.append %new[%slots]{rotary}{style} into %memory : {source}, tensor<?x{word}>, {t} -> {t}\n"
+        f"  return %r : {t}\n}}\n"
+    )
+    pool, wanted = np.full((PAGES, page, HEADS, d), NAN[type_]), np.full((PAGES, page, HEADS, d), np.nan)
+    for row, slot in zip(exact, slots.tolist()):
+        if 0 <= slot < PAGES * page:
+            wanted[slot // page, slot % page] = row
+    return text, [new, slots, *([positions, *tables] if pairs else []), pool], [pool], [wanted]
+
+
+def make_rotary(rng: np.random.Generator, type_: str, d: int, pairs: int, order: str) -> Case:
+    rows = 6
+    x = store(rng.standard_normal((rows, HEADS, d)), type_)
+    positions = np.array([-(2**63), 2**32, *rng.integers(0, LINES, rows - 2)], np.int64)
+    tables = [rng.uniform(-1, 1, (LINES, pairs)).astype(np.float32) for _ in range(2)]
+    t, table = f"tensor<?x?x{d}x{type_}>", f"tensor<?x{pairs}xf32>"
+    style = "interleaved " if order == "interleaved" else ""
+    sizes = "".join(f"  %c{i} = arith.constant {i} : index\n  %d{i} = tensor.dim %x, %c{i} : {t}\n" for i in range(2))
+    text = (
+        f"func.func @rotary(%x: {t}, %at: tensor<?xi64>, %cos: {table}, %sin: {table}) -> {t} {{\n{sizes}"
+        f"  %e = tensor.empty(%d0, %d1) : {t}\n"
+        f"  %r = attn.rotary %x at %at by %cos, %sin {style}outs(%e) : {t}, tensor<?xi64>, {table}, {table}, {t} -> {t}\n"
+        f"  return %r : {t}\n}}\n"
+    )
+    exact = turn(load(x), positions, *tables, order == "interleaved")
+    return text, [x, positions, *tables], [np.full(x.shape, NAN[type_])], [exact]
+
+
 CASES: Dict[str, Callable[[np.random.Generator], Case]] = {
     f"merge-{type_}-{d}-{parts}": lambda rng, type_=type_, d=d, parts=parts: make_merge(rng, type_, d, parts)
     for type_, d, parts in [("bf16", 128, 2), ("f32", 64, 3), ("f32", 80, 1), ("bf16", 256, 7), ("bf16", 64, 37), ("f32", 40, 0)]
 }
+
+CASES.update({
+    "-".join(map(str, ["append", *words])): lambda rng, words=words: make_append(rng, *words)
+    for words in [("bf16", 128, 16, 0, "", "i64"), ("f32", 64, 1, 0, "", "i32"), ("bf16", 128, 7, 64, "halves", "i64"),
+                  ("bf16", 80, 64, 12, "interleaved", "i64"), ("f32", 256, 3, 100, "halves", "i32"),
+                  ("f32", 40, 5, 20, "interleaved", "i32")]
+})
+CASES.update({
+    "-".join(map(str, ["rotary", *words])): lambda rng, words=words: make_rotary(rng, *words)
+    for words in [("bf16", 128, 64, "halves"), ("f32", 96, 31, "interleaved"), ("f32", 192, 8, "halves")]
+})
 
 
 def emit(bin_: Path, target: str, source: str) -> Tuple[str, Dict[str, Any]]:

@@ -60,6 +60,25 @@ TEST(CompareTest, NaNAndUnwritten) {
   EXPECT_EQ(run(make({1}), make({nan})).maxRelative, infinity);
 }
 
+/// Where the definition writes nothing, a result that does is wrong.
+TEST(CompareTest, WhatStays) {
+  Array reference = make({1, 2, 3}, ElementKind::BF16), result = make({1, 2, 3}, ElementKind::F32);
+  for (Array *array : {&reference, &result})
+    array->poison();
+  reference.set(0, 1);
+  result.set(0, 1);
+  EXPECT_TRUE(run(result, reference).isWithin(0));
+  result.set(1, 2);
+  EXPECT_FALSE(run(result, reference).isWithin(1));
+  result.set(1, std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(run(result, reference).numNaN, 1);
+  EXPECT_FALSE(run(result, reference).isWithin(infinity));
+  reference.set(1, 2);
+  result.poison();
+  result.set(0, 1);
+  EXPECT_EQ(run(result, reference).numUnwritten, 1);
+}
+
 TEST(CompareTest, ZeroReference) {
   EXPECT_EQ(run(make({0, 0}), make({0, 0})).maxRelative, 0);
   EXPECT_EQ(run(make({0, 1e-9}), make({0, 0})).maxRelative, infinity);

@@ -406,6 +406,43 @@ TEST(CompilerTest, ResultsOfNoAttentionHaveTheirExtents) {
             "q: expected 2 in dimension 0, which the function says, got shape (1, 3, 4, 8)");
 }
 
+/// New keys go where slots say, of a pool of any strides, and the last of equal slots is there.
+TEST(CompilerTest, AppendsRows) {
+  Result<CompiledFunction> function =
+      compile("!n = tensor<?x?x3xf32>\n!p = tensor<?x?x?x3xf32>\n"
+              "func.func @f(%new: !n, %slots: tensor<?xi32>, %sizes: tensor<?x?xi8>) -> !p {\n"
+              "  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n"
+              "  %np = tensor.dim %sizes, %c0 : tensor<?x?xi8>\n"
+              "  %page = tensor.dim %sizes, %c1 : tensor<?x?xi8>\n"
+              "  %h = tensor.dim %new, %c1 : !n\n  %e = tensor.empty(%np, %page, %h) : !p\n"
+              "  %r = attn.append %new[%slots] into %e : !n, tensor<?xi32>, !p -> !p\n"
+              "  return %r : !p\n}\n");
+  ASSERT_TRUE(function) << function.getStatus().str();
+  constexpr int64_t rows = 5, heads = 2, d = 3, pages = 2, page = 2, content = 2 * d;
+  std::vector<float> source(rows * heads * d), pool(pages * page * heads * content, -1.0f);
+  std::iota(source.begin(), source.end(), 0.0f);
+  std::vector<int32_t> slots = {3, -1, 0, INT32_MIN, 3};
+  int64_t sourceShape[] = {rows, heads, d}, count = rows, poolShape[] = {pages, page, heads, d};
+  int64_t strides[] = {page * heads * content, heads * content, content, 1};
+  TensorView view{pool.data(), DataType::F32, 4, poolShape, strides};
+  TensorView sizes{source.data(), DataType::I8, 2, poolShape, nullptr};
+  Status status =
+      function->run({TensorView{source.data(), DataType::F32, 3, sourceShape, nullptr},
+                     TensorView{slots.data(), DataType::I32, 1, &count, nullptr}, sizes, view});
+  ASSERT_EQ(status.message, "");
+  std::vector<float> wanted(pool.size(), -1.0f);
+  for (auto [slot, row] : {std::pair(3, 4), {0, 2}})
+    for (int64_t i = 0; i < heads * d; ++i)
+      wanted[slot * heads * content + i / d * content + i % d] = float(row * heads * d + i);
+  EXPECT_EQ(pool, wanted);
+  poolShape[2] = 1;
+  status =
+      function->run({TensorView{source.data(), DataType::F32, 3, sourceShape, nullptr},
+                     TensorView{slots.data(), DataType::I32, 1, &count, nullptr}, sizes, view});
+  EXPECT_EQ(status.message,
+            "result 0: expected 2 as in new in dimension 2, got shape (2, 2, 1, 3)");
+}
+
 TEST(CompilerTest, ResultsOfRankOneAreContiguous) {
   Result<CompiledFunction> function =
       compile("!p = tensor<2x?x8xf32>\n!l = tensor<2x?xf32>\n"

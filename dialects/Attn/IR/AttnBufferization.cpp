@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnCacheOps.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
 
@@ -111,6 +111,9 @@ void attn::registerBufferization(DialectRegistry &registry) {
     OnlineAttentionOp::attachInterface<DestinationOpModel<OnlineAttentionOp, true>>(*context);
     NormalizeOp::attachInterface<DestinationOpModel<NormalizeOp, false>>(*context);
     MergeOp::attachInterface<DestinationOpModel<MergeOp, false>>(*context);
+    // Rows of no slot keep what they are.
+    AppendOp::attachInterface<DestinationOpModel<AppendOp, true>>(*context);
+    RotaryOp::attachInterface<DestinationOpModel<RotaryOp, false>>(*context);
     GradRowsOp::attachInterface<DestinationOpModel<GradRowsOp, false>>(*context);
     GradQueryStepOp::attachInterface<DestinationOpModel<GradQueryStepOp, true>>(*context);
     GradKeyValueStepOp::attachInterface<DestinationOpModel<GradKeyValueStepOp, true>>(*context);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Attn/IR/AttnCacheOps.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Attn/IR/AttnVariantForms.h"
 #include "lib/Schedule/ScheduleText.h"
@@ -32,6 +33,10 @@ void attn::AttnDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Attn/IR/AttnOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Attn/IR/AttnCacheOps.cpp.inc"
       >();
 }
 

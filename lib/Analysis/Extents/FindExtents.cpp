@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Analysis/Extents/FindExtents.h"
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnCacheOps.h"
 #include "dialects/Attn/IR/AttnVariants.h"
 #include "lib/Analysis/Extents/FindBatches.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,6 +78,7 @@ private:
   void visit(PagedOp op);
   void visit(RaggedOp op);
   void visit(PlaceOp op);
+  void visitMoved(mlir::Operation *op, const MovedRows &rows);
   void visit(ScaledOp op);
   void joinOffsets(unsigned batches, mlir::Value offsets);
   void visit(mlir::tensor::ExtractOp op);
@@ -422,6 +423,24 @@ void Finder::visit(PlaceOp op) {
   join(op.getDest(), op.getResult());
 }
 
+void Finder::visitMoved(mlir::Operation *op, const MovedRows &rows) {
+  Groups source = getGroups(rows.source), dest = getGroups(rows.dest);
+  if (source.empty())
+    return setUnknown(op, "expected tensors");
+  bool hasPages = bool(rows.slots);
+  join(Groups(drop_begin(source, hasPages)), Groups(drop_begin(dest, hasPages ? 2 : 0)));
+  for (mlir::Value numbers : {rows.slots, rows.positions})
+    if (numbers)
+      join(source[0], getGroups(numbers)[0]);
+  if (rows.cos) {
+    join(rows.cos, rows.sin);
+    // s28: a position beyond the tables reads their nearest line.
+    require(RuleKind::AtLeast, makeExtent(getGroups(rows.cos)[0]), makeConstant(1));
+  }
+  join(rows.dest, op->getResult(0));
+  setLetters(findArgument(rows.source), {Letter::T, hasPages ? Letter::Hkv : Letter::H, Letter::D});
+}
+
 void Finder::visit(MergeOp op) {
   Groups partial = getGroups(op.getPartial()), logarithms = getGroups(op.getPartialLse()),
          output = getGroups(op.getOutput());
@@ -553,6 +572,7 @@ void Finder::visit(mlir::Operation *op) {
       .Case<AttentionOp, AttentionGradOp, MergeOp, PagedOp, RaggedOp, PlaceOp, ScaledOp,
             mlir::tensor::ExtractOp, mlir::linalg::LinalgOp, mlir::func::ReturnOp>(
           [&](auto op) { visit(op); })
+      .Case<AppendOp, RotaryOp>([&](auto op) { visitMoved(op, MovedRows::get(op)); })
       .Case<mlir::tensor::CastOp, AssumeOp>(
           [&](auto op) { join(op->getOperand(0), op->getResult(0)); })
       .Case([&](mlir::tensor::EmptyOp op) {

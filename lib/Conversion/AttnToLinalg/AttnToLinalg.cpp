@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Attn/IR/AttnCacheOps.h"
 #include "dialects/Attn/IR/AttnViews.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
@@ -358,11 +359,12 @@ struct ConvertAttnToLinalgPass
       return failure();
     // Views after the ops that read them, which ask views for the rows that there are.
     getOperation()->walk([&](Operation *op) {
-      if (!isa<PagedOp, RaggedOp, PlaceOp, ScaledOp>(op))
+      bool isMoved = isa<AppendOp, RotaryOp>(op);
+      if (!isMoved && !isa<PagedOp, RaggedOp, PlaceOp, ScaledOp>(op))
         return;
       rewriter.setInsertionPoint(op);
       Reference reference(op->getLoc(), rewriter, rewriter.getF64Type());
-      Value view = defineView(reference, op);
+      Value view = isMoved ? defineMovedRows(reference, op) : defineView(reference, op);
       Type type = op->getResult(0).getType();
       if (view.getType() != type)
         view = tensor::CastOp::create(reference, type, view);

@@ -76,6 +76,9 @@ struct ScoreReference {
 /// The result of attn.paged, attn.ragged, attn.place or attn.scaled, in its elements.
 mlir::Value defineView(Reference &b, mlir::Operation *op);
 
+/// The result of attn.append or attn.rotary, in its elements.
+mlir::Value defineMovedRows(Reference &b, mlir::Operation *op);
+
 /// The results of the gradients' ops, in the arithmetic type.
 llvm::SmallVector<mlir::Value> defineAttentionGrad(Reference &b, AttentionGradOp op);
 llvm::SmallVector<mlir::Value> defineRowDelta(Reference &b, RowDeltaOp op);

@@ -9,6 +9,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include "lib/Conversion/AttnToTile/MoveRows.h"
 #include "lib/Conversion/AttnToTile/Passes.h"
 #include "lib/Conversion/AttnToTile/QuerySum.h"
 #include "lib/Rooms/RoomPass.h"
@@ -75,7 +76,10 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   auto grids = llvm::to_vector(function.getBody().front().getOps<scf::ForallOp>());
   auto returns = cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands();
   auto isFilled = [](Value result) { return result.getDefiningOp<linalg::FillOp>() != nullptr; };
-  if (grids.empty() && !llvm::any_of(returns, isFilled))
+  auto isMade = [&](Value result) {
+    return isFilled(result) || findMovedRows(result.getDefiningOp());
+  };
+  if (grids.empty() && !llvm::any_of(returns, isMade))
     return function.emitOpError("expected an scf.forall mapped to blocks, got none");
   for (scf::ForallOp grid : grids)
     if (!isGrid(grid))
@@ -85,7 +89,7 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   llvm::SmallDenseSet<Value> returned;
   // A result to which nothing is added keeps its first value.
   for (Value result : returns)
-    if (!(isFilled(result) || lookThroughViews(result).getDefiningOp<scf::ForallOp>()) ||
+    if (!(isMade(result) || lookThroughViews(result).getDefiningOp<scf::ForallOp>()) ||
         !returned.insert(result).second)
       return function.emitOpError("expected every result to come from a grid, each from its own");
   return grids;
@@ -657,6 +661,14 @@ static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols
     if (result.getDefiningOp<linalg::FillOp>() &&
         failed(convertStart(function, result, result, *signature, symbols)))
       return failure();
+  for (Operation &op : function.getBody().front()) {
+    auto create = [&](StringRef suffix, tile::KernelAttr attribute) {
+      return createKernel(function, op.getLoc(), (function.getName() + suffix).str(), *signature,
+                          attribute, symbols);
+    };
+    if (findMovedRows(&op) && failed(convertMovedRows(&op, signature->arguments, create)))
+      return failure();
+  }
   for (scf::ForallOp grid : *grids) {
     if (findCapturedSum(grid) && failed(convertStart(function, grid.getResult(0),
                                                      grid.getOutputs()[0], *signature, symbols)))

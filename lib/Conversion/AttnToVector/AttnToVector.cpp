@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToVector/CheckBuffers.h"
+#include "lib/Conversion/AttnToVector/MoveRows.h"
 #include "lib/Conversion/AttnToVector/Passes.h"
 #include "lib/Conversion/AttnToVector/Step.h"
 #include "lib/Rooms/RoomPass.h"
@@ -80,9 +81,9 @@ struct ConvertAttnToVectorPass
     Shared shared;
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, GradRowsOp, GradDeltaStepOp, GradQueryStepOp,
-              GradKeyValueStepOp, GradDeltaEndOp, GradFusedStepOp, GradCapturedStepOp, GradEndOp,
-              linalg::FillOp, linalg::GenericOp, memref::CopyOp>(op))
+      if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, AppendOp, RotaryOp, GradRowsOp,
+              GradDeltaStepOp, GradQueryStepOp, GradKeyValueStepOp, GradDeltaEndOp, GradFusedStepOp,
+              GradCapturedStepOp, GradEndOp, linalg::FillOp, linalg::GenericOp, memref::CopyOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -101,6 +102,8 @@ struct ConvertAttnToVectorPass
               .Case([&](GradEndOp end) { return lowerGradEnd(end, target); })
               .Case([&](NormalizeOp normalize) { return lowerNormalize(normalize, target); })
               .Case([&](MergeOp merge) { return lowerMerge(merge, target); })
+              .Case([&](AppendOp append) { return lowerAppend(append, target); })
+              .Case([&](RotaryOp rotary) { return lowerRotary(rotary, target); })
               .Case([&](linalg::FillOp fill) { return lowerFill(fill, target); })
               .Case([&](linalg::GenericOp generic) { return lowerGeneric(generic); })
               .Case([&](memref::CopyOp copy) { return lowerCopy(copy, target); })

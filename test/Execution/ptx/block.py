@@ -307,7 +307,8 @@ class Block:
         for number, register in enumerate(i.operands[0].strip("{}").split(",")):
             value = np.zeros(32, words.dtype)
             value[lanes] = words[at // type_.itemsize + number]
-            self.write(warp, register.strip(), value, lanes)
+            # A wider register has the sign of what has one.
+            self.write(warp, register.strip(), value.view(type_).astype(np.int64) if type_.kind == "i" else value, lanes)
 
     def do_st(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         parts = i.name.split(".")
