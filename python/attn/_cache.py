@@ -1,12 +1,13 @@
-"""New keys and values, written into a cache by slots, and rotated first. With PyTorch every step is an operation
-on the device: nothing is read on the host, so a CUDA graph replays it for other slots."""
+"""New keys and values, written into a cache by slots, and rotated first. A kernel takes plain arrays; others, and
+what torch.compile traces, are PyTorch's operations. Nothing is read on the host, so a CUDA graph replays both for
+other slots."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any, Literal, NamedTuple, Optional, Tuple, overload
 
-from . import _arrays
+from . import _append_kernel, _arrays
 from ._library import refuse
 from ._serving_how import check_layout, check_library
 from .typing import Array, ArrayT
@@ -111,7 +112,17 @@ def rotate(x: ArrayT, positions: Array, rotary: Rotary) -> ArrayT:
     _check("x", x, 3, "(T, H, D)", x, _FLOATS)
     _check_numbers("positions", positions, x)
     check_rotary(rotary, int(x.shape[2]), x)
-    return rotate_rows(x, positions, rotary)
+    return _rotate(x, positions, rotary)
+
+
+def _rotate(x: Any, positions: Any, rotary: Rotary) -> Any:
+    """By a kernel where it takes the rows."""
+    turns = bool(int(rotary.cos.shape[1]))
+    if not turns or not _append_kernel.has_kernel(x, positions, tables=rotary[:2]):
+        return rotate_rows(x, positions, rotary)
+    turned = _arrays.empty_like(x, None, tuple(x.shape))
+    _append_kernel.run(x, None, (positions, *rotary), turned)
+    return turned
 
 
 def _check_numbers(name: str, numbers: Any, rows: Any) -> None:
@@ -287,7 +298,7 @@ def append(
         k_cache: (Np, P, Hkv, D), of any strides.
         v_cache: (Np, P, Hkv, Dv).
         slots: (T,), int32 or int64. A slot outside of 0 to Np * P - 1 is skipped. If two are equal,
-            one of their rows is written.
+            one of their rows is written; on a GPU each element is that of one of them.
         kv_layout: "NHD" as above, or "HND": caches are (Np, Hkv, P, D).
         rotary: if given, the keys that are written are rotated (`rotate`); values are not.
         positions: (T,), int32 or int64, the position of each key; with rotary alone.
@@ -333,8 +344,15 @@ def _append(
     if not _arrays.is_numpy(k) and _use(k).is_grad_enabled():
         with _use(k).no_grad():
             return _append(k, v, caches, slots, is_rows_first, turn)
-    if rotary is not None:
-        k = rotate_rows(k, positions, rotary)
     pools = caches if is_rows_first else (_arrays.swap(caches[0]), _arrays.swap(caches[1]))
-    write_rows(pools, (k, v), slots)
-    return None if q is None else rotate_rows(q, positions, rotary)
+    turns = rotary is not None and bool(int(rotary.cos.shape[1]))
+    numbers, tables = ([slots, positions], rotary[:2]) if rotary and turns else ([slots], ())
+    takes = _append_kernel.has_kernel
+    if takes(k, *numbers, tables=tables, out=pools[0]) and takes(v, slots, out=pools[1]):
+        _append_kernel.run(k, slots, (positions, *rotary) if turns else None, pools[0])
+        _append_kernel.run(v, slots, None, pools[1])
+    else:
+        if rotary is not None:
+            k = rotate_rows(k, positions, rotary)
+        write_rows(pools, (k, v), slots)
+    return None if q is None else _rotate(q, positions, rotary)
