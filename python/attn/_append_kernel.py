@@ -42,6 +42,11 @@ def has_kernel(rows: Any, *others: Any, tables: Tuple = (), out: Any = None) -> 
     return all(_is_dense(x) for x in given)
 
 
+def _name(x: Any) -> str:
+    """The type of its elements."""
+    return _arrays.type_name(x.dtype) or ""
+
+
 def _write(
     rows: Tuple[str, int], numbers: Optional[str], table: Optional[Tuple[str, str, int]], style: str
 ) -> str:
@@ -76,12 +81,11 @@ def _write(
 def run(rows: Any, slots: Any, turn: Optional[Tuple[Any, Any, Any, bool]], out: Any) -> None:
     """Rows (T, H, D) into `out`: pages (Np, P, H, D) where there are slots, else (T, H, D). `turn` is positions,
     cos, sin and whether pairs are next to each other."""
-    name = _arrays.type_name
     ordinal = _get_ordinal(rows)
     style = "interleaved" if turn and turn[3] else ""
-    table = (name(turn[0].dtype), name(turn[1].dtype), int(turn[1].shape[1])) if turn else None
-    numbers = name(slots.dtype) if slots is not None else None
-    key = (name(rows.dtype), int(rows.shape[-1])), numbers, table, style
+    table = (_name(turn[0]), _name(turn[1]), int(turn[1].shape[1])) if turn else None
+    numbers = _name(slots) if slots is not None else None
+    key = (_name(rows), int(rows.shape[-1])), numbers, table, style
     device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
     kernel = _kernels.get((*key, device))
     if kernel is None:
@@ -93,11 +97,11 @@ def run(rows: Any, slots: Any, turn: Optional[Tuple[Any, Any, Any, bool]], out: 
         arrays += [("positions", turn[0]), ("rotary.cos", turn[1]), ("rotary.sin", turn[2])]
     tensors = Tensors(kernel)
     for what, array in arrays:
-        tensors.add(*_arrays.view(array, what, ordinal), name(array.dtype) or "", ordinal)
+        tensors.add(*_arrays.view(array, what, ordinal), _name(array), ordinal)
     if slots is not None:
         # The sizes of the cache alone, which nothing reads.
         address = _arrays.view(rows, "rows", ordinal)[0]
         for count in out.shape[:2]:
             tensors.add(address, (int(count),), (0,), "i8", ordinal)
-    tensors.add(*_arrays.view(out, "cache", ordinal), name(out.dtype) or "", ordinal)
+    tensors.add(*_arrays.view(out, "cache", ordinal), _name(out), ordinal)
     tensors.run()

@@ -1,4 +1,5 @@
-/*===- steps.c - steps around attention, from C99 -----------------------------------------------===*
+/*===- steps.c - steps around attention, from C99
+ * -----------------------------------------------===*
  *
  * Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -15,9 +15,7 @@ using namespace attn;
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnCacheOps.cpp.inc"
 
-static bool isWord(Type type) {
-  return type.isSignlessInteger(32) || type.isSignlessInteger(64);
-}
+static bool isWord(Type type) { return type.isSignlessInteger(32) || type.isSignlessInteger(64); }
 
 /// rows_c1: numbers of rows are (T) of signless i32 or i64, one for each row
 static LogicalResult checkNumbers(Operation *op, StringRef name, ShapedType numbers,
@@ -85,8 +83,7 @@ void RotaryOp::getEffects(
   getBufferEffects(*this, /*readsInits=*/false, effects);
 }
 
-LogicalResult RotaryOp::reifyResultShapes(OpBuilder &builder,
-                                          ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult RotaryOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
   return reifyInits(*this, builder, shapes);
 }
 
@@ -101,8 +98,8 @@ LogicalResult AppendOp::verify() {
     return failure();
   // append_c1: dest is (Np, P, Hkv, D), with Hkv, D and elements of the source
   if (failed(checkRank(*this, "dest", dest, 4, "(Np, P, Hkv, D)")) ||
-      failed(checkExtent(*this, "Hkv", "source", source.getDimSize(1), "dest",
-                         dest.getDimSize(2))) ||
+      failed(
+          checkExtent(*this, "Hkv", "source", source.getDimSize(1), "dest", dest.getDimSize(2))) ||
       failed(checkExtent(*this, "D", "source", source.getDimSize(2), "dest", dest.getDimSize(3))))
     return failure();
   if (source.getElementType() != dest.getElementType())
@@ -128,8 +125,7 @@ void AppendOp::getEffects(
   getBufferEffects(*this, /*readsInits=*/true, effects);
 }
 
-LogicalResult AppendOp::reifyResultShapes(OpBuilder &builder,
-                                          ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult AppendOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
   return reifyInits(*this, builder, shapes);
 }
 

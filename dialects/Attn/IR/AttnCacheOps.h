@@ -23,7 +23,7 @@ struct MovedRows {
             op.getSin(),    op.getDest(),  op.getInterleaved()};
   }
   static MovedRows get(RotaryOp op) {
-    return {op.getSource(), {}, op.getPositions(), op.getCos(), op.getSin(), op.getOutput(),
+    return {op.getSource(),     {}, op.getPositions(), op.getCos(), op.getSin(), op.getOutput(),
             op.getInterleaved()};
   }
   /// R / 2, the pairs that are turned; 0 where none are.

@@ -26,8 +26,8 @@ static Value defineTurned(Reference &b, const MovedRows &rows) {
   constexpr int64_t T = 0, H = 1, D = 2;
   Location loc = b.getLoc();
   auto type = cast<RankedTensorType>(rows.source.getType());
-  Value empty = tensor::EmptyOp::create(b, tensor::getMixedSizes(b, loc, rows.source),
-                                        type.getElementType());
+  Value empty =
+      tensor::EmptyOp::create(b, tensor::getMixedSizes(b, loc, rows.source), type.getElementType());
   int64_t pairs = rows.countPairs();
   SmallVector<int64_t> all = {T, H, D};
   return b.loop(
@@ -41,16 +41,16 @@ static Value defineTurned(Reference &b, const MovedRows &rows) {
             arith::SubIOp::create(r, tensor::DimOp::create(r, rows.cos, 0).getResult(), index(1));
         Value position = tensor::ExtractOp::create(r, rows.positions, r.index(T));
         Value line = arith::IndexCastOp::create(r, r.getIndexType(), position);
-        line = arith::MaxSIOp::create(r, arith::MinSIOp::create(r, line, last).getResult(),
-                                      index(0));
+        line =
+            arith::MaxSIOp::create(r, arith::MinSIOp::create(r, line, last).getResult(), index(0));
         // Columns that are not turned read the first pair.
         Value isTurned = is(arith::CmpIPredicate::ult, r.index(D), index(2 * pairs));
         Value column = r.select(isTurned, r.index(D), index(0));
         Value apart = index(rows.isInterleaved ? 1 : pairs), isFirst, pair;
         if (rows.isInterleaved) {
           pair = arith::DivUIOp::create(r, column, index(2));
-          isFirst = is(arith::CmpIPredicate::eq, arith::RemUIOp::create(r, column, index(2)),
-                       index(0));
+          isFirst =
+              is(arith::CmpIPredicate::eq, arith::RemUIOp::create(r, column, index(2)), index(0));
         } else {
           pair = arith::RemUIOp::create(r, column, index(pairs));
           isFirst = is(arith::CmpIPredicate::ult, column, index(pairs));
@@ -79,8 +79,7 @@ static Value defineAppended(Reference &b, const MovedRows &rows, Value source) {
   auto loop = scf::ForOp::create(b, zero, count, one, ValueRange{rows.dest});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(loop.getBody());
-  Value row = loop.getInductionVar(),
-        page = tensor::DimOp::create(b, rows.dest, 1),
+  Value row = loop.getInductionVar(), page = tensor::DimOp::create(b, rows.dest, 1),
         slots = arith::MulIOp::create(b, tensor::DimOp::create(b, rows.dest, 0).getResult(), page),
         slot = arith::IndexCastOp::create(
             b, b.getIndexType(), tensor::ExtractOp::create(b, rows.slots, row).getResult());
@@ -96,11 +95,11 @@ static Value defineAppended(Reference &b, const MovedRows &rows, Value source) {
   Value moved = tensor::ExtractSliceOp::create(
       b, type.clone({ShapedType::kDynamic, type.getDimSize(2)}), source, OFRs{row, none, none},
       OFRs{step, heads, sizes[2]}, OFRs(3, step));
-  Value next = tensor::InsertSliceOp::create(
-      b, moved, loop.getRegionIterArgs()[0],
-      OFRs{arith::DivUIOp::create(b, slot, page).getResult(),
-           arith::RemUIOp::create(b, slot, page).getResult(), none, none},
-      OFRs{step, step, heads, sizes[2]}, OFRs(4, step));
+  Value next = tensor::InsertSliceOp::create(b, moved, loop.getRegionIterArgs()[0],
+                                             OFRs{arith::DivUIOp::create(b, slot, page).getResult(),
+                                                  arith::RemUIOp::create(b, slot, page).getResult(),
+                                                  none, none},
+                                             OFRs{step, step, heads, sizes[2]}, OFRs(4, step));
   scf::YieldOp::create(b, next);
   return loop.getResult(0);
 }

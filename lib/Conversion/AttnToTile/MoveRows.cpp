@@ -128,8 +128,8 @@ Value RowMover::rotate(Value tile) {
   Value zero = arith::ConstantIntOp::create(b, b.getI64Type(), 0),
         one = arith::ConstantIntOp::create(b, b.getI64Type(), 1),
         lines = arith::IndexCastOp::create(b, b.getI64Type(), size(rows.cos, 0));
-  Value line = arith::MinSIOp::create(b, load64(rows.positions),
-                                      arith::SubIOp::create(b, lines, one));
+  Value line =
+      arith::MinSIOp::create(b, load64(rows.positions), arith::SubIOp::create(b, lines, one));
   line = arith::MaxSIOp::create(b, line, zero);
   line = arith::IndexCastOp::create(b, b.getIndexType(), line);
 
@@ -163,9 +163,8 @@ Value RowMover::rotate(Value tile) {
   // Each product is rounded, as PyTorch rounds it: a multiply-add of nothing stays apart from the
   // sum after it.
   Value nothing = b.constant(0.0, shape.getShape()), x = b.widen(tile);
-  Value turned =
-      arith::AddFOp::create(b, math::FmaOp::create(b, x, cos, nothing).getResult(),
-                            math::FmaOp::create(b, other, sin, nothing).getResult());
+  Value turned = arith::AddFOp::create(b, math::FmaOp::create(b, x, cos, nothing).getResult(),
+                                       math::FmaOp::create(b, other, sin, nothing).getResult());
   return b.narrow(select(isTurned, turned, x), element);
 }
 
@@ -188,9 +187,10 @@ static ArrayAttr getGrid(Value source, int64_t heads) {
   for (auto [dim, step] : {std::pair<int64_t, int64_t>(0, 1), {1, heads}}) {
     Attribute factor = builder.getI64IntegerAttr(llvm::divideCeil(type.getDimSize(dim), step));
     if (type.isDynamicDim(dim))
-      factor = plan::ExtentAttr::get(source.getContext(), cast<BlockArgument>(source).getArgNumber(),
-                                     dim, /*divisor=*/step, /*multiplier=*/1, /*unit=*/1,
-                                     /*less=*/0);
+      factor =
+          plan::ExtentAttr::get(source.getContext(), cast<BlockArgument>(source).getArgNumber(),
+                                dim, /*divisor=*/step, /*multiplier=*/1, /*unit=*/1,
+                                /*less=*/0);
     grid.push_back(builder.getArrayAttr(factor));
   }
   grid.push_back(builder.getArrayAttr({}));

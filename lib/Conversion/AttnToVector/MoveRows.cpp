@@ -36,9 +36,7 @@ private:
                ? number
                : arith::ExtSIOp::create(b, b.getI64Type(), number).getResult();
   }
-  Value toIndex(Value number) {
-    return arith::IndexCastOp::create(b, b.getIndexType(), number);
-  }
+  Value toIndex(Value number) { return arith::IndexCastOp::create(b, b.getIndexType(), number); }
   Value size64(Value memref, int64_t dim) {
     return arith::IndexCastOp::create(b, b.getI64Type(), b.dim(memref, dim));
   }
@@ -163,10 +161,10 @@ template <typename OpT> static LogicalResult lowerRows(OpT op, const VectorTarge
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   unsigned shared = rows.slots ? 1 : 0;
-  auto forall = scf::ForallOp::create(
-      b, ArrayRef<OpFoldResult>{b.getIndexAttr(0)},
-      ArrayRef<OpFoldResult>{b.dim(rows.source, shared)},
-      ArrayRef<OpFoldResult>{b.getIndexAttr(1)}, ValueRange(), std::nullopt);
+  auto forall =
+      scf::ForallOp::create(b, ArrayRef<OpFoldResult>{b.getIndexAttr(0)},
+                            ArrayRef<OpFoldResult>{b.dim(rows.source, shared)},
+                            ArrayRef<OpFoldResult>{b.getIndexAttr(1)}, ValueRange(), std::nullopt);
   b.setInsertionPoint(forall.getTerminator());
   Value outer = forall.getInductionVars()[0];
   b.loop(b.index(0), b.dim(rows.source, 1 - shared), 1, [&](Value inner) {
