@@ -30,6 +30,8 @@ REVISIONS = HERE.parent.parent / "bench" / "gpu" / "revisions.py"
 # Beside the default one, and what of the acceptance list they have hashes of.
 MACHINES = ["sm_80", "sm_86", "sm_89", "sm_100a", "sm_103a", "sm_120a"]
 SAMPLE = "*VariantTest*/Full_bf16:*VariantTest*/CausalBottomRight_bf16:*VariantTest*/Dropout_bf16:*GradTest.*/CausalBottomRight_bf16:*HeadDimTest*D256*_bf16"
+# Whose gradients have no block of so many columns yet.
+NARROW_GRADIENTS = ["sm_100a", "sm_103a"]
 
 
 def run(*command: object) -> None:
@@ -56,7 +58,7 @@ def emit_machines(binaries: Path, folder: Path) -> Dict[str, Path]:
     for machine in MACHINES:
         (folder / machine).mkdir(parents=True)
         run(binaries / "ExecutionTest", "--device=cuda", f"--target={machine}", "--random=0", "--gtest_brief=1",
-            f"--emit={folder / machine}", f"--gtest_filter={SAMPLE}")
+            f"--emit={folder / machine}", f"--gtest_filter={SAMPLE}{':-*GradHeadDimTest*' if machine in NARROW_GRADIENTS else ''}")
     return {machine: folder / machine for machine in MACHINES}
 
 

@@ -545,10 +545,9 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
   if (!type.getElementType().isF32())
     return function.emitOpError("expected the gradient of a captured tensor to be f32, got ")
            << type.getElementType();
-  FailureOr<ArrayAttr> grid =
-      getGridOfZeros(type, empty.getMixedSizes(), [&](OpFoldResult size, int64_t step) {
-        return getFactor(function, size, step);
-      });
+  FailureOr<ArrayAttr> grid = getGridOfZeros(
+      plan::getMachine(function), type, empty.getMixedSizes(),
+      [&](OpFoldResult size, int64_t step) { return getFactor(function, size, step); });
   if (failed(grid))
     return failure();
   auto attribute =

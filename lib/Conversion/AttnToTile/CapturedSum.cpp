@@ -247,20 +247,24 @@ LogicalResult attn::addRows(BlockConverter &block, ValueRange unadded) {
 // Starting with zeros
 //===----------------------------------------------------------------------------------------===//
 
-/// The factors of a grid with a block for each tile of 64 x 64 of the last dimensions.
+/// The factors of a grid with a block for each tile of 64 columns of the last dimension, and of as
+/// many rows, or those of a warpgroup, of the one before.
 static constexpr int64_t kZeros = 64;
 
-static int64_t getTile(MemRefType type, int64_t dim) {
-  return dim + 2 < type.getRank() ? 1 : kZeros;
+static int64_t getTile(const Machine &machine, MemRefType type, int64_t dim) {
+  if (dim + 2 < type.getRank())
+    return 1;
+  bool isColumns = type.getRank() > 1 && dim + 1 == type.getRank();
+  return isColumns ? kZeros : std::max(kZeros, machine.getWarpgroupRows());
 }
 
 FailureOr<ArrayAttr>
-attn::getGridOfZeros(MemRefType type, ArrayRef<OpFoldResult> sizes,
+attn::getGridOfZeros(const Machine &machine, MemRefType type, ArrayRef<OpFoldResult> sizes,
                      llvm::function_ref<FailureOr<Attribute>(OpFoldResult, int64_t)> getFactor) {
   Builder b(type.getContext());
   SmallVector<Attribute> factors;
   for (auto [dim, size] : llvm::enumerate(sizes)) {
-    FailureOr<Attribute> factor = getFactor(size, getTile(type, dim));
+    FailureOr<Attribute> factor = getFactor(size, getTile(machine, type, dim));
     if (failed(factor))
       return failure();
     factors.push_back(*factor);
@@ -271,6 +275,7 @@ attn::getGridOfZeros(MemRefType type, ArrayRef<OpFoldResult> sizes,
 
 void attn::emitZeros(TileBuilder &b, Value memref) {
   auto type = cast<MemRefType>(memref.getType());
+  const Machine &machine = plan::getMachine(b.getInsertionBlock()->getParentOp());
   Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
   if (type.getRank() == 0) {
     memref::StoreOp::create(b, zero, memref);
@@ -279,12 +284,14 @@ void attn::emitZeros(TileBuilder &b, Value memref) {
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   SmallVector<Value> position(type.getRank());
   for (int64_t dim = type.getRank(); dim-- > 0;) {
-    Value step = arith::ConstantIndexOp::create(b, getTile(type, dim));
+    Value step = arith::ConstantIndexOp::create(b, getTile(machine, type, dim));
     Value size = memref::DimOp::create(b, memref, arith::ConstantIndexOp::create(b, dim));
     Value count = arith::CeilDivUIOp::create(b, size, step);
     position[dim] = arith::MulIOp::create(b, arith::RemUIOp::create(b, block, count), step);
     block = arith::DivUIOp::create(b, block, count);
   }
-  SmallVector<int64_t> shape(std::min<int64_t>(type.getRank(), 2), kZeros);
+  SmallVector<int64_t> shape;
+  for (int64_t dim = std::max<int64_t>(type.getRank() - 2, 0); dim < type.getRank(); ++dim)
+    shape.push_back(getTile(machine, type, dim));
   tile::StoreOp::create(b, b.splat(zero, shape), memref, position);
 }

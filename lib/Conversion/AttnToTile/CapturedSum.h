@@ -18,6 +18,7 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Conversion/AttnToTile/TileBuilder.h"
+#include "lib/Machine/Machine.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 #include <optional>
@@ -57,7 +58,7 @@ mlir::LogicalResult addRows(BlockConverter &block, mlir::ValueRange unadded);
 
 /// A kernel before that of the sum makes its memory zeros: a block of the grid makes one tile.
 mlir::FailureOr<mlir::ArrayAttr> getGridOfZeros(
-    mlir::MemRefType type, llvm::ArrayRef<mlir::OpFoldResult> sizes,
+    const Machine &machine, mlir::MemRefType type, llvm::ArrayRef<mlir::OpFoldResult> sizes,
     llvm::function_ref<mlir::FailureOr<mlir::Attribute>(mlir::OpFoldResult, int64_t)> getFactor);
 void emitZeros(TileBuilder &b, mlir::Value memref);
 

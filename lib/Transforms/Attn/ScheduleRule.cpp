@@ -254,9 +254,15 @@ static Choice chooseForTensorMemory(const Machine &machine, const GPUProblem &pr
   GPUBlock block = describe(problem);
   Schedule &schedule = block.schedule;
   constexpr int64_t kSlack = 8;
+  // A thread has all numbers of a row. Factors are as many as weights, and what regions read for
+  // each score takes some.
+  constexpr int64_t kMostWork = 4;
+  const RegionWork &work = problem.work;
+  bool isLong = problem.hasFactors || work.gathers || work.isLong || work.weight > kMostWork;
+  int64_t most = isLong ? rows / 2 : rows;
   for (int64_t consumers : {2, 1})
     for (int64_t stages : {2, 1})
-      for (int64_t keys = llvm::alignDown(rows, step); keys > 0; keys -= step) {
+      for (int64_t keys = llvm::alignDown(most, step); keys > 0; keys -= step) {
         schedule = {.blockM = consumers * rows,
                     .blockN = keys,
                     .stages = stages,

@@ -21,7 +21,8 @@ WayChoice attn::choosePacked(const Machine &machine, int64_t slots) {
 /// A head with keys of its own leaves one of two slots empty.
 static void addPacked(const Machine &machine, std::vector<WayChoice> &ways) {
   int64_t tile = machine.getWarpgroupRows(), keys = getPolicy(machine).ways.decodedKeys;
-  for (int64_t slots = 2; slots <= tile; slots *= 2) {
+  constexpr int64_t kMostSlots = 64;
+  for (int64_t slots = 2; slots <= std::min(tile, kMostSlots); slots *= 2) {
     int64_t rows = tile / slots;
     WayChoice &way = ways.emplace_back();
     way.name = "packed" + std::to_string(slots);
