@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnVerifiers.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -191,7 +192,7 @@ LogicalResult ScaledOp::verify() {
 
 /// slots_c1: slots are a power of two from 2 to 64
 static LogicalResult checkSlots(Operation *op, int64_t slots) {
-  if (slots >= 2 && slots <= 64 && llvm::isPowerOf2_64(slots))
+  if (slots >= 2 && slots <= kMostSlots && llvm::isPowerOf2_64(slots))
     return success();
   return op->emitOpError("expected slots of 2, 4, 8, 16, 32 or 64, got ") << slots;
 }

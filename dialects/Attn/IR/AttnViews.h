@@ -14,6 +14,9 @@
 
 namespace attn {
 
+/// The most heads of a group that rows are packed of (slots_c1).
+inline constexpr int64_t kMostSlots = 64;
+
 /// A size that an argument tells: (size of its dimension - less) * multiplier.
 struct ArgumentSize {
   mlir::BlockArgument argument;

@@ -67,8 +67,10 @@ GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
   return problem;
 }
 
+/// Of a mask whose operations are a few comparisons.
+static constexpr int64_t kMostWork = 4;
+
 static bool isWindow(const GPUProblem &problem) {
-  constexpr int64_t kMostWork = 4;
   return problem.isMasked && problem.work.scoreConditions >= 2 && !problem.work.gathers &&
          problem.work.weight <= kMostWork;
 }
@@ -256,7 +258,6 @@ static Choice chooseForTensorMemory(const Machine &machine, const GPUProblem &pr
   constexpr int64_t kSlack = 8;
   // A thread has all numbers of a row. Factors are as many as weights, and what regions read for
   // each score takes some.
-  constexpr int64_t kMostWork = 4;
   const RegionWork &work = problem.work;
   bool isLong = problem.hasFactors || work.gathers || work.isLong || work.weight > kMostWork;
   int64_t most = isLong ? rows / 2 : rows;

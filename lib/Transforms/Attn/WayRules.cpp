@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/WayRules.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "lib/Transforms/Attn/Policy.h"
 
 using namespace attn;
@@ -21,7 +22,6 @@ WayChoice attn::choosePacked(const Machine &machine, int64_t slots) {
 /// A head with keys of its own leaves one of two slots empty.
 static void addPacked(const Machine &machine, std::vector<WayChoice> &ways) {
   int64_t tile = machine.getWarpgroupRows(), keys = getPolicy(machine).ways.decodedKeys;
-  constexpr int64_t kMostSlots = 64;
   for (int64_t slots = 2; slots <= std::min(tile, kMostSlots); slots *= 2) {
     int64_t rows = tile / slots;
     WayChoice &way = ways.emplace_back();
