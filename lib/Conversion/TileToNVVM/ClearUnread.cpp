@@ -77,21 +77,23 @@ struct MarkReadPattern : TilePattern<MarkReadOp> {
       Value &pair = lanes[column / 2 % attn::kQuad][column];
       pair = pair ? LLVM::OrOp::create(rewriter, loc, pair, bits).getResult() : bits;
     }
+    std::map<int64_t, SmallVector<Value, 2>> words;
+    for (const auto &[lane, columns] : lanes)
+      words[lane] = emitWords(rewriter, loc, columns);
     Value thread = context.getRoleThread(rewriter, op);
     Value warp = LLVM::LShrOp::create(rewriter, loc, thread, i32(rewriter, loc, 5));
+    Value lane = LLVM::AndOp::create(rewriter, loc, thread, i32(rewriter, loc, 3));
     Value offset = LLVM::MulOp::create(rewriter, loc, warp, i32(rewriter, loc, kWarpBytes));
-    if (lanes.size() == 1) {
-      Value lane = LLVM::AndOp::create(rewriter, loc, thread, i32(rewriter, loc, 3));
+    if (words.size() == 1)
       offset = LLVM::AddOp::create(
           rewriter, loc, offset,
           LLVM::MulOp::create(rewriter, loc, lane, i32(rewriter, loc, kLaneBytes)));
-    }
     Value address = addBytes(rewriter, loc, adaptor.getMarks().front(), offset);
     // Lanes of the same columns write the same.
-    for (const auto &[lane, pairs] : lanes)
-      for (auto [i, word] : llvm::enumerate(emitWords(rewriter, loc, pairs)))
+    for (const auto &[first, ofLane] : words)
+      for (auto [i, word] : llvm::enumerate(ofLane))
         LLVM::StoreOp::create(rewriter, loc, exchange(rewriter, loc, layout, word),
-                              addBytes(rewriter, loc, address, lane * kLaneBytes + 4 * int64_t(i)),
+                              addBytes(rewriter, loc, address, first * kLaneBytes + 4 * int64_t(i)),
                               /*alignment=*/4);
     rewriter.eraseOp(op);
     return success();
