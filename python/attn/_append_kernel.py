@@ -6,16 +6,10 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arrays, _dynamo
 from ._library import Kernel
+from ._places import MOST_BLOCKS, get_ordinal, name_device
 from ._tensors import Tensors
 
 _kernels: Dict[Tuple, Kernel] = {}
-# Heads that a grid of a GPU has, a few of which are one block.
-_MOST_HEADS = 65535
-
-
-def _get_ordinal(x: Any) -> int:
-    """The number of its GPU; -1 on the host."""
-    return -1 if _arrays.is_numpy(x) or x.device.type == "cpu" else int(x.get_device())
 
 
 def _is_dense(x: Any) -> bool:
@@ -35,7 +29,7 @@ def has_kernel(rows: Any, *others: Any, tables: Tuple = (), out: Any = None) -> 
     if not _arrays.is_numpy(rows):
         if _dynamo.is_compiling() or rows.device.type not in ("cpu", "cuda"):
             return False
-        if rows.device.type == "cuda" and (rows.shape[-1] % 8 or rows.shape[1] > _MOST_HEADS):
+        if rows.device.type == "cuda" and (rows.shape[-1] % 8 or rows.shape[1] > MOST_BLOCKS):
             return False
         if _arrays.is_watched(rows, rows, rows, *given):
             return False
@@ -81,12 +75,12 @@ def _write(
 def run(rows: Any, slots: Any, turn: Optional[Tuple[Any, Any, Any, bool]], out: Any) -> None:
     """Rows (T, H, D) into `out`: pages (Np, P, H, D) where there are slots, else (T, H, D). `turn` is positions,
     cos, sin and whether pairs are next to each other."""
-    ordinal = _get_ordinal(rows)
+    ordinal = get_ordinal(rows)
     style = "interleaved" if turn and turn[3] else ""
     table = (_name(turn[0]), _name(turn[1]), int(turn[1].shape[1])) if turn else None
     numbers = _name(slots) if slots is not None else None
     key = (_name(rows), int(rows.shape[-1])), numbers, table, style
-    device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
+    device = name_device(ordinal)
     kernel = _kernels.get((*key, device))
     if kernel is None:
         kernel = _kernels[(*key, device)] = Kernel(_write(*key), (("device", device),))

@@ -8,6 +8,7 @@ from . import _arrays, _dynamo, _foreign, _library
 from ._explain import ExplainedSource, Explanation
 from ._given import Given
 from ._library import Error
+from ._places import name_device
 from ._plan import Plan, make_plan
 from ._problem import check_options, is_rows_first, make_spec
 from ._run import run, run_into
@@ -58,7 +59,7 @@ class Attention:
         self.compile_ms: float = plan.kernel.compile_ms
         self.load_ms: float = plan.kernel.load_ms
         self.is_from_disk: bool = plan.kernel.is_from_disk
-        self.device = "cpu" if plan.device < 0 else f"cuda:{plan.device}"
+        self.device = name_device(plan.device)
 
     def __reduce__(self) -> Tuple:
         return Attention, (self._plan, self._layout, self._arrays)

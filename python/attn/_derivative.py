@@ -10,6 +10,7 @@ from . import _arrays, _dynamo, _foreign, _library
 from ._eager import find_plan
 from ._given import Given
 from ._library import Error
+from ._places import get_ordinal
 from ._plan import Plan
 from ._problem import check_dropout, is_rows_first
 from ._run import run
@@ -104,8 +105,7 @@ def gradient(
         sink=sink,
         dropout_seed=dropout_seed,
     )
-    get_device = getattr(q, "get_device", None)
-    device = -1 if get_device is None else get_device()
+    device = get_ordinal(q)
     dropout = check_dropout(dropout_p)
     if dropout and dropout_seed is None:
         _library.refuse("dropout_seed", "that of the call", None)

@@ -10,6 +10,7 @@ from typing import Any, Callable, List, Optional, Protocol, Tuple
 
 from . import _arrays
 from ._library import Kernel, library_path
+from ._places import name_device
 from ._problem import Problem
 from ._source import Gradients
 
@@ -72,7 +73,7 @@ def _forget() -> None:
 
 def _find_empty_strided(torch: Any, device: int) -> Any:
     """(shape, strides, dtype) -> new tensor on a device."""
-    place = "cpu" if device < 0 else f"cuda:{device}"
+    place = name_device(device)
 
     def public(shape: Any, strides: Any, dtype: Any) -> Any:
         return torch.empty_strided(shape, strides, dtype=dtype, device=place)

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import _arrays, _dynamo, _foreign
 from ._library import Error, option_texts
+from ._places import name_device
 from ._plan import Plan, make_plan, remember
 from ._problem import Spec, check_causal, check_dropout, check_options, check_window, is_rows_first
 from ._run import run
@@ -118,7 +119,7 @@ def find_plan(
         q.dtype,
         int(q.shape[-1]),
         int(v.shape[-1]),
-        "cpu" if device < 0 else f"cuda:{device}",
+        name_device(device),
         causal=causal,
         window=window,
         score=score,

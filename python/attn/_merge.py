@@ -6,14 +6,13 @@ from typing import Any, Dict, List, Sequence, Tuple, Union
 
 from . import _arrays, _dynamo, _foreign
 from ._library import Kernel, refuse
+from ._places import MOST_BLOCKS, get_ordinal, name_device
 from ._problem import is_rows_first
 from ._tensors import Tensors
 from .typing import ArrayT, Layout
 
 _TYPES = ("f16", "bf16", "f32")
 _kernels: Dict[Tuple[str, int, int, str], Kernel] = {}
-# Of the dimensions of a grid that kernels of a GPU give batches and heads.
-_MOST_BLOCKS = 65535
 
 
 def _list_parts(name: str, parts: Any) -> List[Any]:
@@ -105,8 +104,8 @@ def _run(outputs: List[Any], lses: List[Any], rows_first: bool) -> Tuple[Any, An
     lse = _arrays.empty_like(first, "f32", tuple(like.shape))
     if 0 in shape:
         return output, lse
-    ordinal = _get_ordinal(first)
-    key = type_, len(shape), shape[-1], "cpu" if ordinal < 0 else f"cuda:{ordinal}"
+    ordinal = get_ordinal(first)
+    key = type_, len(shape), shape[-1], name_device(ordinal)
     if key not in _kernels:
         _kernels[key] = Kernel(_write(*key[:3]), (("device", key[3]),))
     tensors = Tensors(_kernels[key])
@@ -145,16 +144,11 @@ def _compose(outputs: List[Any], lses: List[Any], rows_first: bool) -> Tuple[Any
     return sums.to(outputs[0].dtype), merged
 
 
-def _get_ordinal(x: Any) -> int:
-    """The number of its GPU; -1 on the host."""
-    return -1 if _arrays.is_numpy(x) or x.device.type == "cpu" else int(x.get_device())
-
-
 def _fits_gpu(shape: Tuple[int, ...], rows_first: bool) -> bool:
     """Whether kernels of a GPU have such columns, and a grid such batches and heads. Rows are as many as
     there are."""
     rows = len(shape) - (3 if rows_first else 2)
-    fits = all(x <= _MOST_BLOCKS for i, x in enumerate(shape[:-1]) if i != rows)
+    fits = all(x <= MOST_BLOCKS for i, x in enumerate(shape[:-1]) if i != rows)
     return fits and shape[-1] % 8 == 0
 
 

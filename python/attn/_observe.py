@@ -16,6 +16,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 from . import _direct, _memory
 from ._kernel_name import name_kernel
 from ._library import Error, Kernel
+from ._places import name_device
 from ._tensors import Tensors
 
 
@@ -66,7 +67,7 @@ class Call:
 
     @property
     def device(self) -> str:
-        return "cpu" if self.kernel.device < 0 else f"cuda:{self.kernel.device}"
+        return name_device(self.kernel.device)
 
     @functools.cached_property
     def way(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, NoReturn, Tuple
 from . import _arrays, _dynamo, _foreign, _plan
 from ._given import Given
 from ._library import Error, refuse
+from ._places import get_ordinal, name_device
 from ._problem import Spec, check_causal, check_window, is_rows_first
 from ._serving_how import find_plan, read_fields
 from ._source import Source, Text
@@ -225,12 +226,12 @@ def attend(q: Any, k: Any, v: Any, scales: Scales, asked: Tuple, layout: str, ho
         _check_heads(f"{name}_descale", found, x, rows_first)
     q_scale, k_scale, v_scale = checked
     scales = Scales(q_scale, k_scale, v_scale, scales.block, scales.out_dtype)
-    device = -1 if _arrays.is_numpy(q) else q.get_device()
+    device = get_ordinal(q)
     spec = Spec(
         _output_type(scales.out_dtype),
         int(q.shape[-1]),
         int(v.shape[-1]),
-        "cpu" if device < 0 else f"cuda:{device}",
+        name_device(device),
         causal=check_causal(causal) or False,
         window=check_window(window),
         score=score,

@@ -20,6 +20,7 @@ from ._attention import attention
 from ._cache_folder import find_cache_folder
 from ._eager import find_plan
 from ._library import Error, option_texts, refuse
+from ._places import get_ordinal
 from ._problem import check_dropout
 from ._progress import Bar
 from ._seed import make_seed
@@ -294,8 +295,7 @@ def tune(
         return Tunings(search)
     if _arrays.is_foreign(q):
         refuse("q", "a NumPy array or a PyTorch tensor", type(q).__name__)
-    get_device = getattr(q, "get_device", None)
-    device = -1 if get_device is None else get_device()
+    device = get_ordinal(q)
     # Nothing is recorded.
     q, k, v = (_detach(x) for x in (q, k, v))
     given: Options = dict(options or {})

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from . import _arrays, _attention, _eager
 from ._arrays import is_foreign
 from ._library import Error
+from ._places import get_ordinal
 from ._plan import Plan
 from ._problem import is_rows_first
 from ._seed import make_seed
@@ -84,8 +85,7 @@ class Tunings(List[Tuning]):
     def _find_plan(
         q: Any, k: Any, v: Any, asked: Any, dropout_p: Any, options: Optional[Options]
     ) -> Plan:
-        get_device = getattr(q, "get_device", None)
-        device = -1 if get_device is None else get_device()
+        device = get_ordinal(q)
         seed = make_seed(0, q, device) if dropout_p else None
         return _eager.find_plan(q, k, v, device, asked, options or None, dropout_p, seed)[0]
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from . import _arrays
 from ._given import Given
 from ._library import refuse
+from ._places import get_ordinal, name_device
 from ._problem import Spec
 from ._ragged import RaggedPlan, RaggedText, Rows
 from ._serving_how import (
@@ -55,13 +56,13 @@ class Asked(NamedTuple):
 def prepare(call: Varlen, asked: Asked = Asked()) -> Tuple[RaggedPlan, Given, Rows]:
     """The kernel of a call, and its arguments."""
     shift = _make_shift(call.cu_q, call.cu_k)
-    device = -1 if _arrays.is_numpy(call.q) else int(call.q.get_device())
+    device = get_ordinal(call.q)
     window = call.left, call.right
     spec = Spec(
         call.q.dtype,
         int(call.q.shape[2]),
         int(call.v.shape[2]),
-        "cpu" if device < 0 else f"cuda:{device}",
+        name_device(device),
         causal=call.causal,
         window=None if window == (-1, -1) else window,
         score=make_score(shift, call.softcap or None, call.slopes, asked.score),

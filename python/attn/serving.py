@@ -21,6 +21,7 @@ from ._given import Given
 from ._library import refuse
 from ._merge import merge
 from ._paged import check_shapes, find_paged_plan, make_mask, make_shift
+from ._places import get_ordinal, name_device
 from ._problem import Spec, check_window
 from ._serving_how import check_how, check_layout, check_library, check_out, make_score
 from ._varlen import Asked, Varlen, check_call, prepare, run_ragged
@@ -177,12 +178,12 @@ def paged_attention(
     if out is not None:
         check_out(out, q, v_cache)
     capped = float(softcap) if softcap else None
-    device = -1 if _arrays.is_numpy(q) else int(q.get_device())
+    device = get_ordinal(q)
     spec = Spec(
         q.dtype,
         int(q.shape[-1]),
         int(v_cache.shape[-1]),
-        "cpu" if device < 0 else f"cuda:{device}",
+        name_device(device),
         score=make_score(make_shift(seqused_k), capped, alibi_slopes, score),
         mask=make_mask(seqused_k, causal, check_window(window), mask),
         has_scale=scale is not None,
