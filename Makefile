@@ -242,7 +242,7 @@ release: ## Check that this commit can be released, and put sdist, wheel, notes 
 
 gpu-bundle: ## Pack tools, tests, benches and the Python package for a machine with an NVIDIA driver into dist/gpu-bundle
 	@$(MAKE) --no-print-directory configure PRESET=release
-	@cmake --build --preset release --parallel $(JOBS) --target attn-tools attn attn-direct
+	@cmake --build --preset release --parallel $(JOBS) --target attn-tools attn attn-direct attn-torch
 	@docs/pack-gpu-bundle build/release
 
 clean: ## Remove the build folders

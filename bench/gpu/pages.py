@@ -6,7 +6,7 @@
 
 Pages are in random order. A row is one call of `attn.serving.paged_attention`: TB/s of keys and values, and the ratio to
 the cache in one piece without a mask, within rounds. The cache in one piece with a mask of lengths is timed too: no call
-with pages is without one. In the table of places, pages of 64 lie in six ways: rows before heads (NHD), heads before
+with pages is without one. FlashAttention-3 reads the same pages, where flash_attn_interface is installed. In the table of places, pages of 64 lie in six ways: rows before heads (NHD), heads before
 rows (HND), keys beside values in one row (content), layers between pages (32 of them), and pages 2 MB apart. In the table
 of the adapter, `flash_attn_with_kvcache` is called with `cu_seqlens_q` and without.
 """
@@ -14,6 +14,7 @@ of the adapter, `flash_attn_with_kvcache` is called with `cu_seqlens_q` and with
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import statistics
 import sys
@@ -77,6 +78,22 @@ def make_paged(q: Any, pools: Pools, table: Any, lengths: Any) -> Callable[[], A
     return lambda: serving.paged_attention(q, *pools, page_table=table, seqused_k=lengths)
 
 
+def list_fa3(q: Any, pools: Pools, table: Any, lengths: Any) -> Calls:
+    """FlashAttention-3 on the same pages, where it is installed and takes their size."""
+    if importlib.util.find_spec("flash_attn_interface") is None:
+        return {}
+    from flash_attn_interface import flash_attn_with_kvcache
+
+    call = lambda: flash_attn_with_kvcache(q, *pools, cache_seqlens=lengths, page_table=table, causal=True)  # noqa: E731
+    try:
+        call()
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        print(f"  fa3 left out: {str(error).splitlines()[0]}")
+        return {}
+    return {f"fa3 {pools[0].shape[1]}": call}
+
+
 def prepare(batch: int) -> Tuple[Any, Pools, Any, Calls]:
     q = torch.randn(batch, 1, HEADS, D, device="cuda", dtype=torch.bfloat16)
     caches, lengths = make_cache(batch), torch.full((batch,), KEYS, device="cuda", dtype=torch.int32)
@@ -93,7 +110,9 @@ def make_sizes(batch: int, o: argparse.Namespace) -> Calls:
     q, caches, lengths, calls = prepare(batch)
     for page in o.sizes:
         table = make_table(batch, page)
-        calls[f"{page}"] = make_paged(q, make_pools("NHD", caches, table, page), table, lengths)
+        pools = make_pools("NHD", caches, table, page)
+        calls[f"{page}"] = make_paged(q, pools, table, lengths)
+        calls.update(list_fa3(q, pools, table, lengths))
     return calls
 
 

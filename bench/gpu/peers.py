@@ -14,9 +14,10 @@ from variants import Tensor, Variant, reference_rows
 
 Call = Callable[[], Any]
 _FLASH_MODULES = {"fa3": "flash_attn_interface", "fa4": "flash_attn.cute"}
+_FLEX_BACKENDS = {"flex": "TRITON", "flex-flash": "FLASH"}
 NAMES = ("cudnn", "fa3", "fa2", "flex")
-# That somebody may ask for, too.
-MORE_NAMES = ("fa4",)
+# That somebody may ask for, too: FlashAttention-4, and FlexAttention by kernels of it.
+MORE_NAMES = ("fa4", "flex-flash")
 
 
 def make_sdpa(backend: SDPBackend, causal: bool, q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0) -> Call:
@@ -56,7 +57,7 @@ def _make_flash(name: str, causal: bool, q: Tensor, k: Tensor, v: Tensor) -> Cal
     return call
 
 
-def _make_flex(variant: Variant, q: Tensor, k: Tensor, v: Tensor) -> Call:
+def _make_flex(variant: Variant, q: Tensor, k: Tensor, v: Tensor, backend: str) -> Call:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     # Every problem gets code of its own, as it would in a program that has only one.
@@ -68,8 +69,8 @@ def _make_flex(variant: Variant, q: Tensor, k: Tensor, v: Tensor) -> Call:
         make_mask = torch.compile(create_block_mask, dynamic=False)
         batch = q.shape[0] if "ids_q" in variant.captures else None
         blocks = make_mask(variant.mask, batch, None, q.shape[2], k.shape[2], device=q.device.type)
-    grouped = q.shape[1] != k.shape[1]
-    return lambda: flex(q, k, v, score_mod=variant.score, block_mask=blocks, enable_gqa=grouped)
+    how: Dict[str, Any] = dict(enable_gqa=q.shape[1] != k.shape[1], kernel_options={"BACKEND": backend})
+    return lambda: flex(q, k, v, score_mod=variant.score, block_mask=blocks, **how)
 
 
 def make_peers(names: Sequence[str], variant: Variant, q: Tensor, k: Tensor, v: Tensor) -> Dict[str, Call]:
@@ -78,8 +79,8 @@ def make_peers(names: Sequence[str], variant: Variant, q: Tensor, k: Tensor, v: 
     peers: Dict[str, Call] = {}
     for name in names:
         try:
-            if name == "flex":
-                call = _make_flex(variant, q, k, v)
+            if name in _FLEX_BACKENDS:
+                call = _make_flex(variant, q, k, v, _FLEX_BACKENDS[name])
             elif simple and name in _FLASH_MODULES:
                 call = _make_flash(name, variant.name == "causal", q, k, v)
             elif simple:
