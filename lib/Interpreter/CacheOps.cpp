@@ -1,5 +1,4 @@
-//===- CacheOps.cpp - rows on their way into caches
-//--------------------------------------------===//
+//===- CacheOps.cpp - rows on their way into caches -------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -49,8 +48,7 @@ struct Rotation {
 } // namespace
 
 Error Evaluator::moveRows(mlir::Operation *op, Frame &frame) {
-  auto append = dyn_cast<AppendOp>(op);
-  MovedRows rows = append ? MovedRows::get(append) : MovedRows::get(cast<RotaryOp>(op));
+  MovedRows rows = *MovedRows::find(op);
   auto find = [&](mlir::Value value) { return value ? &*getTensor(value, frame) : nullptr; };
   const DenseTensor &source = *find(rows.source), &dest = *find(rows.dest),
                     *slots = find(rows.slots);

@@ -148,3 +148,15 @@ struct FoldRotary : OpRewritePattern<AppendOp> {
 void AppendOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<FoldRotary>(context);
 }
+
+std::optional<MovedRows> MovedRows::find(Operation *op) {
+  if (auto append = dyn_cast_or_null<AppendOp>(op))
+    return MovedRows{append.getSource(), append.getSlots(), append.getPositions(),  append.getCos(),
+                     append.getSin(),    append.getDest(),  append.getInterleaved()};
+  if (auto rotary = dyn_cast_or_null<RotaryOp>(op))
+    return MovedRows{rotary.getSource(),     {},
+                     rotary.getPositions(),  rotary.getCos(),
+                     rotary.getSin(),        rotary.getOutput(),
+                     rotary.getInterleaved()};
+  return std::nullopt;
+}

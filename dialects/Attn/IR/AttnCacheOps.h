@@ -9,6 +9,7 @@
 #define ATTN_DIALECTS_ATTN_IR_ATTNCACHEOPS_H
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include <optional>
 
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnCacheOps.h.inc"
@@ -18,14 +19,8 @@ namespace attn {
 /// Rows (T, H, D) on their way: one form of attn.append and attn.rotary, for passes that carry them
 /// out.
 struct MovedRows {
-  static MovedRows get(AppendOp op) {
-    return {op.getSource(), op.getSlots(), op.getPositions(),  op.getCos(),
-            op.getSin(),    op.getDest(),  op.getInterleaved()};
-  }
-  static MovedRows get(RotaryOp op) {
-    return {op.getSource(),     {}, op.getPositions(), op.getCos(), op.getSin(), op.getOutput(),
-            op.getInterleaved()};
-  }
+  /// Those that the op moves; nothing for another op, or none.
+  static std::optional<MovedRows> find(mlir::Operation *op);
   /// R / 2, the pairs that are turned; 0 where none are.
   int64_t countPairs() const {
     return cos ? mlir::cast<mlir::ShapedType>(cos.getType()).getDimSize(1) : 0;

@@ -572,7 +572,7 @@ void Finder::visit(mlir::Operation *op) {
       .Case<AttentionOp, AttentionGradOp, MergeOp, PagedOp, RaggedOp, PlaceOp, ScaledOp,
             mlir::tensor::ExtractOp, mlir::linalg::LinalgOp, mlir::func::ReturnOp>(
           [&](auto op) { visit(op); })
-      .Case<AppendOp, RotaryOp>([&](auto op) { visitMoved(op, MovedRows::get(op)); })
+      .Case<AppendOp, RotaryOp>([&](auto op) { visitMoved(op, *MovedRows::find(op)); })
       .Case<mlir::tensor::CastOp, AssumeOp>(
           [&](auto op) { join(op->getOperand(0), op->getResult(0)); })
       .Case([&](mlir::tensor::EmptyOp op) {

@@ -105,8 +105,7 @@ static Value defineAppended(Reference &b, const MovedRows &rows, Value source) {
 }
 
 Value attn::defineMovedRows(Reference &b, Operation *op) {
-  auto append = dyn_cast<AppendOp>(op);
-  MovedRows rows = append ? MovedRows::get(append) : MovedRows::get(cast<RotaryOp>(op));
+  MovedRows rows = *MovedRows::find(op);
   Value source = rows.cos ? defineTurned(b, rows) : rows.source;
-  return append ? defineAppended(b, rows, source) : source;
+  return rows.slots ? defineAppended(b, rows, source) : source;
 }

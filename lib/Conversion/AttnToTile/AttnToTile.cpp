@@ -77,7 +77,7 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   auto returns = cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands();
   auto isFilled = [](Value result) { return result.getDefiningOp<linalg::FillOp>() != nullptr; };
   auto isMade = [&](Value result) {
-    return isFilled(result) || findMovedRows(result.getDefiningOp());
+    return isFilled(result) || MovedRows::find(result.getDefiningOp());
   };
   if (grids.empty() && !llvm::any_of(returns, isMade))
     return function.emitOpError("expected an scf.forall mapped to blocks, got none");
@@ -665,7 +665,7 @@ static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols
       return createKernel(function, op.getLoc(), (function.getName() + suffix).str(), *signature,
                           attribute, symbols);
     };
-    if (findMovedRows(&op) && failed(convertMovedRows(&op, signature->arguments, create)))
+    if (MovedRows::find(&op) && failed(convertMovedRows(&op, signature->arguments, create)))
       return failure();
   }
   for (scf::ForallOp grid : *grids) {

@@ -27,14 +27,6 @@
 using namespace mlir;
 using namespace attn;
 
-std::optional<MovedRows> attn::findMovedRows(Operation *op) {
-  if (auto append = dyn_cast_or_null<AppendOp>(op))
-    return MovedRows::get(append);
-  if (auto rotary = dyn_cast_or_null<RotaryOp>(op))
-    return MovedRows::get(rotary);
-  return std::nullopt;
-}
-
 /// Rows come from arguments of the function, and go to memory of the caller.
 static LogicalResult check(Operation *op, const MovedRows &rows,
                            const llvm::DenseMap<Value, unsigned> &arguments) {
@@ -200,7 +192,7 @@ static ArrayAttr getGrid(Value source, int64_t heads) {
 LogicalResult
 attn::convertMovedRows(Operation *op, const llvm::DenseMap<Value, unsigned> &arguments,
                        llvm::function_ref<func::FuncOp(StringRef, tile::KernelAttr)> create) {
-  MovedRows rows = *findMovedRows(op);
+  MovedRows rows = *MovedRows::find(op);
   if (failed(check(op, rows, arguments)))
     return failure();
   int64_t columns = cast<ShapedType>(rows.source.getType()).getDimSize(2);

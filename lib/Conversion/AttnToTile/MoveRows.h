@@ -11,15 +11,12 @@
 #include "dialects/Attn/IR/AttnCacheOps.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include <optional>
 
 namespace attn {
 
-/// attn.append or attn.rotary; or nothing.
-std::optional<MovedRows> findMovedRows(mlir::Operation *op);
-
-/// Makes the kernel of such an op: a block for some heads of each row. `arguments` are the kernel's
-/// by what they are in the function, and `create` makes one without a body, whose name ends so.
+/// Makes the kernel of an op that moves rows: a block for some heads of each row. `arguments` are
+/// the kernel's by what they are in the function, and `create` makes one without a body, whose name
+/// ends so.
 mlir::LogicalResult
 convertMovedRows(mlir::Operation *op, const llvm::DenseMap<mlir::Value, unsigned> &arguments,
                  llvm::function_ref<mlir::func::FuncOp(llvm::StringRef, tile::KernelAttr)> create);

@@ -151,7 +151,7 @@ void RowMover::emit() {
 template <typename OpT> static LogicalResult lowerRows(OpT op, const VectorTarget &target) {
   if (failed(checkBuffers(op)))
     return failure();
-  MovedRows rows = MovedRows::get(op);
+  MovedRows rows = *MovedRows::find(op);
   for (auto [name, memref] : {std::pair<StringRef, Value>("source", rows.source),
                               {"cos", rows.cos},
                               {"sin", rows.sin},
