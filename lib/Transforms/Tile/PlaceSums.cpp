@@ -113,8 +113,7 @@ struct SumPlace {
   /// Whether the loop changes what it holds.
   bool changesIn(Operation *loop) const {
     return llvm::any_of(values, [&](Value value) {
-      return loop->isProperAncestor(value.getParentBlock()->getParentOp()) ||
-             value.getParentBlock()->getParentOp() == loop;
+      return loop->isAncestor(value.getParentBlock()->getParentOp());
     });
   }
 };
@@ -198,6 +197,8 @@ private:
 
   /// Where `from` hands a value on to a place: in front of its op, the place gets it.
   LogicalResult hand(OpOperand &from, SumPlace &place, Value then);
+  /// The same for all values that `from` hands on to `to`. Operands become `then`, or nothing.
+  LogicalResult handAll(MutableArrayRef<OpOperand> from, ValueRange to, ValueRange then = {});
   /// The value of the place, in registers, in front of `op`.
   FailureOr<Value> read(Value value, SumPlace &place, Operation *op);
 
@@ -229,6 +230,12 @@ private:
     for (auto &[leader, place] : sums.places)
       if (place.changesIn(loop))
         place.current = Value();
+  }
+  /// From here on, ops read these values of their places.
+  void setCurrent(ValueRange values) {
+    for (Value value : values)
+      if (SumPlace *place = sums.find(value))
+        place->current = value;
   }
   using Currents = SmallVector<Value>;
   Currents getCurrents() {
@@ -390,6 +397,16 @@ LogicalResult SumPlacer::hand(OpOperand &from, SumPlace &place, Value then) {
   return success();
 }
 
+LogicalResult SumPlacer::handAll(MutableArrayRef<OpOperand> from, ValueRange to, ValueRange then) {
+  for (auto [index, value] : llvm::enumerate(to))
+    if (SumPlace *place = sums.find(value)) {
+      if (failed(hand(from[index], *place, value)))
+        return failure();
+      from[index].set(then.empty() ? getNothing(value.getType()) : then[index]);
+    }
+  return success();
+}
+
 //===----------------------------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------------------------===//
@@ -424,30 +441,16 @@ LogicalResult SumPlacer::visit(Operation *op) {
 }
 
 LogicalResult SumPlacer::visitFor(scf::ForOp loop) {
-  SmallVector<unsigned> placed;
-  for (auto [index, argument] : llvm::enumerate(loop.getRegionIterArgs()))
-    if (SumPlace *place = sums.find(argument)) {
-      OpOperand &init = loop.getInitArgsMutable()[index];
-      if (failed(hand(init, *place, argument)))
-        return failure();
-      init.set(getNothing(argument.getType()));
-      placed.push_back(index);
-    }
-  forgetIn(loop);
-  for (unsigned index : placed)
-    sums.find(loop.getRegionIterArgs()[index])->current = loop.getRegionIterArgs()[index];
-  if (failed(visit(*loop.getBody())))
+  ValueRange arguments = loop.getRegionIterArgs();
+  if (failed(handAll(loop.getInitArgsMutable(), arguments)))
     return failure();
-  Operation *yield = loop.getBody()->getTerminator();
-  for (unsigned index : placed) {
-    Value argument = loop.getRegionIterArgs()[index];
-    if (failed(hand(yield->getOpOperand(index), *sums.find(argument), argument)))
-      return failure();
-    yield->setOperand(index, argument);
-  }
   forgetIn(loop);
-  for (unsigned index : placed)
-    sums.find(loop.getResult(index))->current = loop.getResult(index);
+  setCurrent(arguments);
+  if (failed(visit(*loop.getBody())) ||
+      failed(handAll(loop.getBody()->getTerminator()->getOpOperands(), arguments, arguments)))
+    return failure();
+  forgetIn(loop);
+  setCurrent(loop.getResults());
   return success();
 }
 
@@ -455,18 +458,10 @@ LogicalResult SumPlacer::visitIf(scf::IfOp branch) {
   Currents before = getCurrents(), after;
   for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()}) {
     setCurrents(before);
-    if (!region->empty()) {
-      if (failed(visit(region->front())))
-        return failure();
-      for (OpOperand &yielded : region->front().getTerminator()->getOpOperands()) {
-        Value result = branch.getResult(yielded.getOperandNumber());
-        if (SumPlace *place = sums.find(result)) {
-          if (failed(hand(yielded, *place, result)))
-            return failure();
-          yielded.set(getNothing(result.getType()));
-        }
-      }
-    }
+    if (!region->empty() &&
+        (failed(visit(region->front())) ||
+         failed(handAll(region->front().getTerminator()->getOpOperands(), branch.getResults()))))
+      return failure();
     if (region == &branch.getThenRegion())
       after = getCurrents();
   }
@@ -478,40 +473,18 @@ LogicalResult SumPlacer::visitIf(scf::IfOp branch) {
 }
 
 LogicalResult SumPlacer::visitWhile(scf::WhileOp loop) {
-  SmallVector<std::pair<unsigned, SumPlace *>> carried, passed;
-  for (auto [index, argument] : llvm::enumerate(loop.getBeforeArguments()))
-    if (SumPlace *place = sums.find(argument)) {
-      OpOperand &init = loop.getInitsMutable()[index];
-      if (failed(hand(init, *place, argument)))
-        return failure();
-      init.set(getNothing(argument.getType()));
-      carried.push_back({index, place});
-    }
-  forgetIn(loop);
-  for (auto [index, place] : carried)
-    place->current = loop.getBeforeArguments()[index];
-  if (failed(visit(*loop.getBeforeBody())))
+  ValueRange arguments = loop.getBeforeArguments();
+  if (failed(handAll(loop.getInitsMutable(), arguments)))
     return failure();
-  for (auto [index, argument] : llvm::enumerate(loop.getAfterArguments()))
-    if (SumPlace *place = sums.find(argument)) {
-      OpOperand &operand = getPassed(loop)[index];
-      if (failed(hand(operand, *place, argument)))
-        return failure();
-      operand.set(getNothing(argument.getType()));
-      passed.push_back({index, place});
-    }
-  if (failed(visit(*loop.getAfterBody())))
-    return failure();
-  Operation *yield = loop.getYieldOp();
-  for (auto [index, place] : carried) {
-    Value argument = loop.getBeforeArguments()[index];
-    if (failed(hand(yield->getOpOperand(index), *place, argument)))
-      return failure();
-    yield->setOperand(index, getNothing(argument.getType()));
-  }
   forgetIn(loop);
-  for (auto [index, place] : passed)
-    place->current = loop.getResult(index);
+  setCurrent(arguments);
+  if (failed(visit(*loop.getBeforeBody())) ||
+      failed(handAll(getPassed(loop), loop.getAfterArguments())) ||
+      failed(visit(*loop.getAfterBody())) ||
+      failed(handAll(loop.getYieldOp()->getOpOperands(), arguments)))
+    return failure();
+  forgetIn(loop);
+  setCurrent(loop.getResults());
   return success();
 }
 
