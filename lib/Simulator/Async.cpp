@@ -16,8 +16,6 @@ using mlir::Operation;
 
 namespace attn::sim {
 
-static Rect getWhole(const Place &place) { return {0, place.rows, 0, place.columns}; }
-
 //===----------------------------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------------------------===//
@@ -182,7 +180,7 @@ void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
   Place &place = shared.getPlace(dest.index);
   report(shared.access(
       dest.index, dest.stage,
-      {Access::Kind::CopyWrite, getWhole(place), {copy.epoch}, instruction.op, fiber.index},
+      {Access::Kind::CopyWrite, place.getWhole(), {copy.epoch}, instruction.op, fiber.index},
       {&fiber.leader}));
   report(barrier->startCopy(instruction.op, place.stageBytes));
   touchBox(fiber, copy, GlobalAccesses::Kind::Read, 0, place.rows, copy.epoch);
@@ -210,7 +208,7 @@ void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
   Place &place = shared.getPlace(source.index);
   report(shared.access(source.index, source.stage,
                        {Access::Kind::StoreRead,
-                        getWhole(place),
+                        place.getWhole(),
                         {{fiber.storeComponent, fiber.stores}},
                         instruction.op,
                         fiber.index},
@@ -255,7 +253,7 @@ void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
             dest.index,   dest.stage};
   Place &place = shared.getPlace(dest.index);
   int64_t parts = fiber.role->warpgroups, part = fiber.getRoleWarpgroup();
-  Rect rect = getWhole(place);
+  Rect rect = place.getWhole();
   rect.rowBegin = place.rows * part / parts;
   rect.rowEnd = place.rows * (part + 1) / parts;
   accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest, rect);
@@ -318,8 +316,8 @@ void BlockRun::transpose(Fiber &fiber, const Instruction &instruction) {
   const Value &source = fiber.registers[instruction.in[0]],
               &dest = fiber.registers[instruction.in[1]];
   Place &from = shared.getPlace(source.index), &to = shared.getPlace(dest.index);
-  accessByThreads(fiber, Access::Kind::ThreadRead, instruction.op, source, getWhole(from));
-  accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest, getWhole(to));
+  accessByThreads(fiber, Access::Kind::ThreadRead, instruction.op, source, from.getWhole());
+  accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest, to.getWhole());
   if (options.numbers) {
     const float *read = shared.getStage(source.index, source.stage).data.data();
     float *written = shared.getStage(dest.index, dest.stage).data.data();
@@ -377,15 +375,12 @@ void BlockRun::readOperands(Fiber &fiber, const Product &product) {
   };
   bool isLhsShared = product.lhs.kind == Value::Kind::Shared;
   if (isLhsShared) {
-    Rect rect = getWhole(shared.getPlace(product.lhs.index));
-    bool isTransposed = instruction.isMin;
-    (isTransposed ? rect.columnBegin : rect.rowBegin) = instruction.m * fiber.getRoleWarpgroup();
-    (isTransposed ? rect.columnEnd : rect.rowEnd) = instruction.m * (fiber.getRoleWarpgroup() + 1);
+    Rect rect = getSharedRows(product, fiber.getRoleWarpgroup());
     rect.columnBegin += instruction.kept;
     if (rect.columnBegin < rect.columnEnd)
       read(product.lhs, rect);
   }
-  read(product.rhs, getWhole(shared.getPlace(product.rhs.index)));
+  read(product.rhs, shared.getPlace(product.rhs.index).getWhole());
 }
 
 std::pair<double, double> BlockRun::time(Fiber &fiber, const Product &product) {
@@ -458,6 +453,28 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
   fiber.time += pickTime(fiber, 8);
 }
 
+Rect BlockRun::getSharedRows(const Product &product, int64_t unit) {
+  const Instruction &instruction = *product.instruction;
+  Rect rect = shared.getPlace(product.lhs.index).getWhole();
+  (instruction.isMin ? rect.columnBegin : rect.rowBegin) = instruction.m * unit;
+  (instruction.isMin ? rect.columnEnd : rect.rowEnd) = instruction.m * (unit + 1);
+  return rect;
+}
+
+Matrix BlockRun::getSharedLhs(const Product &product, int64_t unit) {
+  int64_t columns = shared.getPlace(product.lhs.index).columns;
+  const float *data = shared.getStage(product.lhs.index, product.lhs.stage).data.data();
+  int64_t first = product.instruction->m * unit;
+  return product.instruction->isMin ? Matrix{data + first, 1, columns}
+                                    : Matrix{data + first * columns, columns, 1};
+}
+
+Matrix BlockRun::getRhs(const Product &product) {
+  int64_t columns = shared.getPlace(product.rhs.index).columns;
+  const float *data = shared.getStage(product.rhs.index, product.rhs.stage).data.data();
+  return product.instruction->isMax ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
+}
+
 void BlockRun::compute(Fiber &fiber, Product &product) {
   product.isDone = true;
   const Instruction &instruction = *product.instruction;
@@ -468,19 +485,10 @@ void BlockRun::compute(Fiber &fiber, Product &product) {
     to.numbers = product.acc.tile->numbers;
   else
     std::fill(to.numbers.begin(), to.numbers.end(), 0.0f);
-  Matrix a{}, b{};
-  if (product.lhs.kind == Value::Kind::Shared) {
-    Place &place = shared.getPlace(product.lhs.index);
-    const float *data = shared.getStage(product.lhs.index, product.lhs.stage).data.data();
-    int64_t first = instruction.m * fiber.getRoleWarpgroup();
-    a = instruction.isMin ? Matrix{data + first, 1, place.columns}
-                          : Matrix{data + first * place.columns, place.columns, 1};
-  } else {
-    a = {product.lhs.tile->numbers.data(), instruction.k, 1};
-  }
-  int64_t columns = shared.getPlace(product.rhs.index).columns;
-  const float *data = shared.getStage(product.rhs.index, product.rhs.stage).data.data();
-  b = instruction.isMax ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
+  Matrix a = product.lhs.kind == Value::Kind::Shared
+                 ? getSharedLhs(product, fiber.getRoleWarpgroup())
+                 : Matrix{product.lhs.tile->numbers.data(), instruction.k, 1},
+         b = getRhs(product);
   int64_t kept = instruction.kept;
   if (kept) {
     multiply(to.numbers.data(), {product.kept.tile->numbers.data(), kept, 1}, b, instruction.m,

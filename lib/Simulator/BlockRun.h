@@ -226,6 +226,10 @@ private:
   std::pair<double, double> time(Fiber &fiber, const Product &product);
   void multiplyAsync(Fiber &fiber, const Instruction &instruction);
   void waitForProducts(Fiber &fiber, const Instruction &instruction);
+  /// What a unit reads of a left operand in shared memory, and the operands as matrices.
+  Rect getSharedRows(const Product &product, int64_t unit);
+  Matrix getSharedLhs(const Product &product, int64_t unit);
+  Matrix getRhs(const Product &product);
   void compute(Fiber &fiber, Product &product);
   void checkRegisters(Fiber &fiber, const Instruction &instruction);
   bool checkBox(mlir::Operation *op, const Memory &memory);
@@ -295,7 +299,7 @@ private:
 
   std::vector<Fiber> fibers;
   SharedMemory shared, tensor{/*isTensorMemory=*/true};
-  /// The columns that were claimed, when, and by which op; those of a unit's share.
+  /// The columns that were claimed, when, and by which op.
   int64_t tensorColumns = 0;
   Epoch tensorEpoch{0, 0};
   mlir::Operation *tensorOp = nullptr;

@@ -24,22 +24,6 @@ using mlir::ValueRange;
 
 namespace attn::sim {
 
-std::optional<Number> getNumber(mlir::Type type) {
-  if (type.isF32())
-    return Number::F32;
-  if (type.isBF16())
-    return Number::BF16;
-  if (type.isF16())
-    return Number::F16;
-  if (mlir::isa<mlir::Float8E4M3FNType>(type))
-    return Number::F8E4M3FN;
-  if (mlir::isa<mlir::Float8E5M2Type>(type))
-    return Number::F8E5M2;
-  if (type.isIndex() || (type.isInteger() && type.getIntOrFloatBitWidth() <= 64))
-    return Number::Integer;
-  return std::nullopt;
-}
-
 static FastOp getFastOp(Operation *op) {
   return TypeSwitch<Operation *, FastOp>(op)
       .Case<mlir::arith::AddFOp>([](auto) { return FastOp::Add; })
@@ -116,50 +100,18 @@ private:
   int64_t roleWarpgroups = 1;
 };
 
-//===----------------------------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------------------------===//
-
-/// The rows of a blocked layout that each warpgroup of so many warps holds.
-static std::vector<std::vector<int64_t>> getBlockedRows(RankedTensorType type, int64_t warps) {
-  tile::Layout layout = tile::getLayout(type);
-  std::vector<std::vector<int64_t>> rows(std::max<int64_t>(1, layout.getNumWarps() / warps));
-  for (int64_t row = 0; row < layout.getNumRows(); ++row)
-    rows[std::min<int64_t>(layout.getOwner({row, 0}).warp / warps, rows.size() - 1)].push_back(row);
-  return rows;
-}
-
-/// More elements than a block can hold: a tile takes time and memory by the element.
-static constexpr int64_t kMaxTileElements = int64_t(1) << 20;
-
+/// A type of tiles is compiled once. Layouts are over the warpgroups of the role, or there are
+/// none.
 Expected<const TileInfo *> Compiler::getTile(Operation *op, mlir::Type type) {
   RankedTensorType tensor = tile::getTileType(type);
-  if (!tensor || !tensor.hasStaticShape() || tensor.getRank() < 1 || tensor.getRank() > 2)
+  if (!tensor)
     return makeOpError(op, "expected a tile of rank 1 or 2");
-  int64_t rows = tensor.getDimSize(0), columns = tensor.getRank() > 1 ? tensor.getDimSize(1) : 1;
-  if (columns != 0 && rows > kMaxTileElements / columns)
-    return makeOpError(op, "expected a tile of at most " + Twine(kMaxTileElements) +
-                               " elements, got " + Twine(rows) + "x" + Twine(columns));
   std::unique_ptr<TileInfo> &info = program.tiles[tensor];
   if (!info) {
-    std::optional<Number> number = getNumber(tensor.getElementType());
-    if (!number)
-      return makeOpError(op, "expected elements that are integers, indices or floats of at most "
-                             "32 bits");
-    info = std::make_unique<TileInfo>();
-    info->number = *number;
-    if (auto integer = mlir::dyn_cast<mlir::IntegerType>(tensor.getElementType()))
-      info->integerShift = 64 - integer.getWidth();
-    info->rows = rows;
-    info->columns = columns;
-    info->isVector = tensor.getRank() == 1;
-    auto row = mlir::dyn_cast_or_null<tile::RowAttr>(tensor.getEncoding());
-    if (mlir::isa_and_nonnull<tile::BlockedAttr>(row ? row.getOf() : tensor.getEncoding())) {
-      info->rowsOf = getBlockedRows(tensor, program.threads / kLanes);
-      info->warpgroups = info->rowsOf.size();
-    } else if (tensor.getEncoding()) {
-      info->warpgroups = tile::getLayout(tensor).getNumWarps() * kLanes / program.threads;
-    }
+    Expected<std::unique_ptr<TileInfo>> made = makeTileInfo(op, tensor, program.threads);
+    if (!made)
+      return made.takeError();
+    info = std::move(*made);
   }
   bool hasLayouts = program.numWarpgroups > 1 || roleWarpgroups > 1 || tensor.getEncoding();
   if (hasLayouts && !tensor.getEncoding())

@@ -104,6 +104,9 @@ inline bool isMeeting(Code code) { return code >= Code::BarrierInit; }
 /// The type of elements; nothing for types that the simulator does not know.
 std::optional<Number> getNumber(mlir::Type type);
 
+/// More elements than a block can hold: a tile takes time and memory by the element.
+inline constexpr int64_t kMaxTileElements = int64_t(1) << 20;
+
 /// Facts about a register tile's type. Extents are of the whole tile.
 struct TileInfo {
   Number number = Number::F32;
@@ -121,6 +124,10 @@ struct TileInfo {
     return rowsOf.empty() ? warpgroup * getLocalRows() + row : rowsOf[warpgroup][row];
   }
 };
+
+/// Those of a tile, as the block's warpgroups of so many threads hold it.
+llvm::Expected<std::unique_ptr<TileInfo>>
+makeTileInfo(mlir::Operation *op, mlir::RankedTensorType tile, int64_t threads);
 
 struct Instruction {
   Code code;

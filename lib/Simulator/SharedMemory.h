@@ -80,6 +80,8 @@ struct Place {
   int64_t rows = 0, columns = 0, offset = 0, stageBytes = 0;
   Number number = Number::F32;
   std::vector<Stage> stages;
+
+  Rect getWhole() const { return {0, rows, 0, columns}; }
 };
 
 class SharedMemory {

@@ -18,8 +18,6 @@ using namespace llvm;
 
 namespace attn::sim {
 
-static Rect getWhole(const Place &place) { return {0, place.rows, 0, place.columns}; }
-
 static int64_t getUnits(const Program &program, tile::TensorPlaceOp op) {
   return op.getType().getNumRows() / program.machine->product.rows;
 }
@@ -65,7 +63,7 @@ void BlockRun::deallocTensor(Fiber &fiber, const Instruction &instruction) {
       int32_t place = int32_t(index * program.numWarpgroups + unit);
       report(tensor.access(place, 0,
                            {Access::Kind::SumWrite,
-                            getWhole(tensor.getPlace(place)),
+                            tensor.getPlace(place).getWhole(),
                             {fiber.leader.tick()},
                             instruction.op,
                             fiber.index},
@@ -101,7 +99,7 @@ void BlockRun::placeTensor(Fiber &fiber, const Instruction &instruction) {
 //===----------------------------------------------------------------------------------------===//
 
 void BlockRun::accessTensor(Fiber &fiber, Access::Kind kind, mlir::Operation *op, int32_t place) {
-  Access access{kind, getWhole(tensor.getPlace(place)), {}, op, fiber.index};
+  Access access{kind, tensor.getPlace(place).getWhole(), {}, op, fiber.index};
   SmallVector<const Agent *, 2> agents;
   for (Agent *agent : fiber.getAgents()) {
     access.epochs.push_back(agent->tick());
@@ -190,21 +188,18 @@ void BlockRun::multiplyTensor(Fiber &fiber, const Instruction &instruction) {
     report(memory.access(operand.index, operand.stage,
                          {kind, rect, {over}, instruction.op, fiber.index}, {&fiber.leader}));
   };
-  int64_t first = instruction.m * fiber.getRoleWarpgroup();
   if (product->lhs.kind == Value::Kind::Shared) {
-    Rect rect = getWhole(shared.getPlace(product->lhs.index));
-    (instruction.isMin ? rect.columnBegin : rect.rowBegin) = first;
-    (instruction.isMin ? rect.columnEnd : rect.rowEnd) = first + instruction.m;
-    access(shared, product->lhs, Access::Kind::ProductRead, rect);
+    access(shared, product->lhs, Access::Kind::ProductRead,
+           getSharedRows(*product, fiber.getRoleWarpgroup()));
   } else {
     access(tensor, product->lhs, Access::Kind::WeightRead,
-           getWhole(tensor.getPlace(product->lhs.index)));
+           tensor.getPlace(product->lhs.index).getWhole());
   }
   access(shared, product->rhs, Access::Kind::ProductRead,
-         getWhole(shared.getPlace(product->rhs.index)));
+         shared.getPlace(product->rhs.index).getWhole());
   Value sum;
   sum.index = product->sum;
-  Rect whole = getWhole(tensor.getPlace(product->sum));
+  Rect whole = tensor.getPlace(product->sum).getWhole();
   if (instruction.isAdd && !tensor.getStage(product->sum, 0).written.all())
     report(Finding{Finding::Kind::Uninitialized,
                    instruction.op,
@@ -228,20 +223,10 @@ void BlockRun::computeTensor(Product &product, int64_t unit) {
   std::vector<float> &to = tensor.getStage(product.sum, 0).data;
   if (!instruction.isAdd)
     std::fill(to.begin(), to.end(), 0.0f);
-  Matrix a{};
-  if (product.lhs.kind == Value::Kind::Shared) {
-    int64_t columns = shared.getPlace(product.lhs.index).columns;
-    const float *data = shared.getStage(product.lhs.index, product.lhs.stage).data.data();
-    int64_t first = instruction.m * unit;
-    a = instruction.isMin ? Matrix{data + first, 1, columns}
-                          : Matrix{data + first * columns, columns, 1};
-  } else {
-    a = {tensor.getStage(product.lhs.index, 0).data.data(), instruction.k, 1};
-  }
-  int64_t columns = shared.getPlace(product.rhs.index).columns;
-  const float *data = shared.getStage(product.rhs.index, product.rhs.stage).data.data();
-  Matrix b = instruction.isMax ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
-  multiply(to.data(), a, b, instruction.m, instruction.n, instruction.k);
+  Matrix a = product.lhs.kind == Value::Kind::Shared
+                 ? getSharedLhs(product, unit)
+                 : Matrix{tensor.getStage(product.lhs.index, 0).data.data(), instruction.k, 1};
+  multiply(to.data(), a, getRhs(product), instruction.m, instruction.n, instruction.k);
 }
 
 /// The product is done: so says one arrival, which knows what its issuer knew.
