@@ -144,15 +144,9 @@ struct BarrierArrivePattern : TilePattern<BarrierArriveOp> {
     Location loc = op.getLoc();
     OpBuilder::InsertionGuard guard(rewriter);
     if (!getRole(op).isElected && !op.getEach()) {
-      const attn::Product &product = context.getKernel(op).machine->product;
-      if (product.form == attn::Product::Form::Registers)
+      if (context.getKernel(op).machine->product.form == attn::Product::Form::Registers)
         NVVM::SyncWarpOp::create(rewriter, loc, i32(rewriter, loc, -1));
-      Value thread = LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread,
-                                         i32(rewriter, loc, product.threads - 1));
-      Value isFirst = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, thread,
-                                           i32(rewriter, loc, 0));
-      auto branch = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
-      rewriter.setInsertionPointToStart(branch.thenBlock());
+      context.enterFirstOfUnit(rewriter, op);
     }
     Value barrier =
         getBarrierAddress(rewriter, loc, adaptor.getBarrier().front(), adaptor.getSlot());

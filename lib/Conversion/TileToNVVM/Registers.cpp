@@ -240,6 +240,17 @@ void PatternContext::emitOnce(OpBuilder &builder, Operation *op,
   body(builder);
 }
 
+void PatternContext::enterFirstOfUnit(OpBuilder &builder, Operation *op) const {
+  Location loc = op->getLoc();
+  const Kernel &kernel = getKernel(op);
+  Value thread = LLVM::AndOp::create(builder, loc, kernel.thread,
+                                     i32(builder, loc, kernel.machine->product.threads - 1));
+  Value isFirst =
+      LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, thread, i32(builder, loc, 0));
+  builder.setInsertionPointToStart(
+      scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false).thenBlock());
+}
+
 //===----------------------------------------------------------------------===//
 // Inline assembly
 //===----------------------------------------------------------------------===//

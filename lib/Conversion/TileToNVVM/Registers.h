@@ -68,6 +68,8 @@ struct PatternContext {
   /// condition if not.
   void emitOnce(mlir::OpBuilder &builder, mlir::Operation *op,
                 llvm::function_ref<void(mlir::OpBuilder &)> body) const;
+  /// Enters a branch that the first thread of each unit of a product takes.
+  void enterFirstOfUnit(mlir::OpBuilder &builder, mlir::Operation *op) const;
 };
 
 /// A pattern on a tile op that knows its kernel.

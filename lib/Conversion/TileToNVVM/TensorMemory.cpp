@@ -316,14 +316,9 @@ struct MmaTensorPattern : TilePattern<MmaTensorOp> {
     Type element = op.getRhs().getType().getElementType();
     if (!element.isBF16() && !element.isF16())
       return op.emitOpError("expected elements of type bf16 or f16, got ") << element;
-    const Kernel &kernel = context.getKernel(op);
-    Value thread = LLVM::AndOp::create(b, loc, kernel.thread,
-                                       i32(b, loc, kernel.machine->product.threads - 1));
-    Value isFirst = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, thread, i32(b, loc, 0));
     {
       OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(
-          scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false).thenBlock());
+      context.enterFirstOfUnit(b, op);
       Value barrier = getBarrierAddress(b, loc, adaptor.getBarrier().front(), adaptor.getSlot());
       TensorProduct(b, op, context)
           .emit(adaptor.getLhs().front(), adaptor.getRhs().front(), adaptor.getSum().front(),
