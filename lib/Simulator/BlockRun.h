@@ -226,7 +226,7 @@ private:
   std::pair<double, double> time(Fiber &fiber, const Product &product);
   void multiplyAsync(Fiber &fiber, const Instruction &instruction);
   void waitForProducts(Fiber &fiber, const Instruction &instruction);
-  /// What a unit reads of a left operand in shared memory, and the operands as matrices.
+  /// Rows that a unit reads of a left operand in shared memory, and the operands as matrices.
   Rect getSharedRows(const Product &product, int64_t unit);
   Matrix getSharedLhs(const Product &product, int64_t unit);
   Matrix getRhs(const Product &product);
