@@ -9,9 +9,9 @@ from typing import Any, List, NoReturn, Optional, Tuple, cast
 import torch
 from torch.library import Library, register_fake
 
-from . import _arrays
+from . import _arrays, _dynamo
 from ._library import Error
-from ._operator import to_dense
+from ._operator import PLAIN, to_dense
 from ._ragged import RaggedPlan
 from ._ragged_autograd import check_others, make_gradients
 from ._varlen import Varlen, check_call, prepare
@@ -138,19 +138,40 @@ class _Recorded(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_output: Any, d_lse: Any, _: Any) -> Tuple:  # type: ignore[override]
-        *tensors, output, lse, low = ctx.saved_tensors
-        gradients: List[Optional[Any]] = [None] * (_NUM_TENSORS + len(ctx.how))
-        if d_output is None and d_lse is None:
-            return tuple(gradients)
-        d_output = torch.zeros_like(output) if d_output is None else d_output
-        wanted = list(ctx.needs_input_grad[:3])
-        is_recorded = torch.is_grad_enabled()
-        run = _Gradient.apply if is_recorded else torch.ops.attn.varlen_backward
-        found = list(run(d_output, d_lse, *tensors, *ctx.how, output, lse, low, wanted))
-        for i, is_wanted in enumerate(wanted):
-            if is_wanted:
-                gradients[i] = found.pop(0)
-        return tuple(gradients)
+        others = (None,) * (_NUM_TENSORS - 3 + len(ctx.how))
+        return (*_differentiate(ctx, torch.ops.attn.varlen_backward, d_output, d_lse), *others)
+
+
+def _differentiate(ctx: Any, backward: Any, d_output: Any, d_lse: Any) -> List[Optional[Any]]:
+    """The gradients of q, k and v, by the operator or by its kernel."""
+    *tensors, output, lse, low = ctx.saved_tensors
+    wanted = list(ctx.needs_input_grad[:3])
+    if d_output is None and d_lse is None:
+        return [None] * 3
+    d_output = torch.zeros_like(output) if d_output is None else d_output
+    run = _Gradient.apply if torch.is_grad_enabled() else backward
+    found = iter(run(d_output, d_lse, *tensors, *ctx.how, output, lse, low, wanted))
+    return [next(found) if is_wanted else None for is_wanted in wanted]
+
+
+class _Plain(torch.autograd.Function):
+    """The same for tensors that nobody but autograd watches: no dispatch, and no binding of a signature."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Any, k: Any, v: Any, call: Varlen) -> Tuple[Any, Any]:  # type: ignore[override]
+        output, lse, low = _forward(*call, True)
+        ctx.save_for_backward(*call[:_NUM_TENSORS], output, lse, low)
+        ctx.how = call[_NUM_TENSORS:]
+        ctx.set_materialize_grads(False)
+        return output, lse
+
+    @staticmethod
+    def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
+        return (*_differentiate(ctx, _backward, d_output, d_lse), None)
+
+
+# Of Function.apply, what remains outside of transforms.
+_apply_plain = super(torch.autograd.Function, _Plain).apply
 
 
 def _record(*given: Any) -> Any:
@@ -164,10 +185,19 @@ def _record(*given: Any) -> Any:
 registry.impl("varlen", _record, "Autograd")
 
 
+def _is_plain(call: Varlen) -> bool:
+    """Whether nobody but autograd watches the tensors."""
+    tensors = [x for x in call[:_NUM_TENSORS] if x is not None]
+    return all(type(x) in PLAIN for x in tensors) and not _arrays.is_watched_by_others(*tensors)
+
+
 def attend(call: Varlen, return_lse: bool) -> Any:
     """(output, lse) of (T, H, Dv) and (T, H), or the output."""
     check_others(alibi_slopes=call.slopes, sink=call.sink)
     is_recorded = torch.is_grad_enabled() and any(x.requires_grad for x in call[:3])
+    if not _dynamo.is_compiling() and _is_plain(call):
+        plain = _apply_plain(*call[:3], call) if is_recorded else _forward(*call, False)[:2]
+        return plain if return_lse else plain[0]
     # Dynamo traces no function of autograd that has a tensor twice, as offsets often are.
     output, lse, _ = torch.ops.attn.varlen(*call, is_recorded)
     return (output, lse) if return_lse else output

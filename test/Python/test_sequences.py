@@ -9,7 +9,7 @@ import pytest
 import attn
 
 torch = pytest.importorskip("torch")
-from attn import serving  # noqa: E402
+from attn import _varlen_operator, serving  # noqa: E402
 from attn.integrations import _sequences, flash_attn  # noqa: E402
 from attn.integrations import torch as ours  # noqa: E402
 from ragged_reference import (  # noqa: E402, F401  (fixtures)
@@ -156,6 +156,25 @@ def test_the_operator(is_recorded):
     given = q, k, v, of, of, None, None, 13, 13, None, True, -1, -1, 0.0, is_recorded
     tests = "test_schema", "test_faketensor", "test_autograd_registration"
     torch.library.opcheck(torch.ops.attn.varlen.default, given, test_utils=tests)
+
+
+def test_plain_tensors_take_no_operator(monkeypatch):
+    """Where only autograd watches. A profiler, which names operators, is told of one."""
+    monkeypatch.setattr(_sequences, "TAKES_VIEWS", {("cpu", x): True for x in (False, True)})
+    called, forward = [], _varlen_operator._Recorded.forward
+    monkeypatch.setattr(
+        _varlen_operator._Recorded, "forward", staticmethod(lambda *x: called.append(x) or forward(*x))
+    )
+    of = offsets(ROWS)
+    tensors = [x.requires_grad_() for x in make(of, of)[:3]]
+    lengths = to_int32(of), to_int32(of), max(ROWS), max(ROWS)
+    outputs = [flash_attn.flash_attn_varlen_func(*tensors, *lengths, causal=True)]
+    assert not called
+    with torch.profiler.profile():
+        outputs.append(flash_attn.flash_attn_varlen_func(*tensors, *lengths, causal=True))
+    assert len(called) == 1
+    first, second = [torch.autograd.grad(x.sum(), tensors) for x in outputs]
+    assert torch.equal(*outputs) and all(map(torch.equal, first, second))
 
 
 def test_second_derivatives_are_refused():

@@ -61,8 +61,9 @@ def attend_sequences(
     window: Window,
     how: How,
     most: Tuple[Optional[int], Optional[int]],
+    return_lse: bool = True,
 ) -> Tuple[Any, Any]:
-    """(output, lse) of (T, H, Dv) and (H, T); gradients of q, k and v, and of the sink. Rows in no sequence give 0
+    """(output, lse) of (T, H, Dv) and (H, T), the latter None if nobody wants it; gradients of q, k and v, and of the sink. Rows in no sequence give 0
     and -inf, or the sink. `most` is how many rows and keys a sequence has at most, as far as the caller says."""
     if not _are_served((q, k, v), sequences, how, most):
         return attend_rows(make_forward(q, k, v, sequences, window, how))
@@ -84,6 +85,8 @@ def attend_sequences(
         how.softcap,
     )
     output, lse = _varlen_operator.attend(call, True)
+    if not return_lse:
+        return output, None
     if sink is not None:
         lse = torch.where(lse == -torch.inf, sink, lse)
     return output, lse.T.contiguous()

@@ -164,7 +164,8 @@ def flash_attn_varlen_func(
     dropout, seed = _make_seed(dropout_p, q)
     how = How(softmax_scale, softcap, alibi_slopes, learnable_sink, dropout, seed, deterministic)
     most = max_seqlen_q, max_seqlen_k
-    output, lse = attend_sequences(q, k, v, sequences, window, how, most)
+    wants_lse = return_lse or return_attn_probs
+    output, lse = attend_sequences(q, k, v, sequences, window, how, most, wants_lse)
     return give(output, lse, return_lse, return_attn_probs)
 
 

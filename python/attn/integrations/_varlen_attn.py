@@ -112,11 +112,12 @@ def varlen_attn(
             del given["window_size"]
         return _pytorch(*tensors, cu_seq_q, cu_seq_k, max_q, max_k, **given)
     window = read_window(window_size, False)
+    wants_lse = return_aux is not None and return_aux.lse
     if block_table is None:
         most = max_q, max_k
-        output, lse = attend_sequences(*tensors, sequences, window, How(scale), most)
+        output, lse = attend_sequences(*tensors, sequences, window, How(scale), most, wants_lse)
     else:
         how = window, How(scale)
         output, lse = attend_table(*tensors, sequences, block_table, max_q, *how)
     count(served, "varlen_attn")
-    return (output, lse) if return_aux is not None and return_aux.lse else output
+    return (output, lse) if wants_lse else output
