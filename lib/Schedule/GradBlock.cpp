@@ -264,6 +264,12 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
   bool readsTwice = work.gathersScore && work.gathersMask;
   if (block.running < machine.getWarpgroupRows() && (isUneven(machine, block) || computes))
     return false;
+  // Numbers say where sequences begin and end. 64 rows leave them registers where scores have
+  // neither a mask nor a function, and 48 where they have.
+  bool isBare = !work.isMasked && !work.hasScore;
+  int64_t most = isBare ? machine.getWarpgroupRows() : 3 * machine.getWarpgroupRows() / 4;
+  if (work.isRagged && block.running != most)
+    return false;
   // In quarters of the rows of a warpgroup's products.
   switch (4 * block.running / machine.getWarpgroupRows()) {
   case 8:
@@ -296,7 +302,7 @@ std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBloc
   // The sum has D in its rows, or in its columns where one warpgroup's rows have it all.
   bool isTransposed = block.headDim > machine.getWarpgroupRows();
   bool fillsFragments = block.headDim % kFragmentRows == 0;
-  if (!block.sumsKeys || !block.sumsValues || work.isRagged ||
+  if (!block.sumsKeys || !block.sumsValues ||
       std::max(block.headDim, block.valueDim) > block.owned || (isTransposed && !fillsFragments))
     return std::nullopt;
   GradWork numbers;

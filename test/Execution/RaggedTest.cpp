@@ -171,12 +171,27 @@ TEST(RaggedGradTest, IsEachByItself) {
     execution.checkRagged(mask, makeProblem(i), getSequences(mask));
 }
 
+/// With --fused, blocks that own keys add to gradients of queries where heads have 128 columns.
+TEST(RaggedGradTest, WideHeads) {
+  GradExecution execution;
+  for (auto [i, mask] : llvm::enumerate(getMasks())) {
+    Problem problem = makeProblem(i);
+    problem.d = problem.dv = 128;
+    std::vector<Sequences> sequences = getSequences(mask);
+    sequences.resize(3);
+    execution.checkRagged(mask, problem, sequences);
+  }
+}
+
 TEST(RaggedGradTest, StaysInside) {
   Problem problem;
   problem.isRagged = problem.wideTable = true;
   problem.type = getOptions().device->getTypes().back();
-  GradExecution().checkRagged(kFull, problem, getBroken());
-  GradExecution().checkRagged(kCausal, problem, getBroken());
+  for (int64_t columns : {64, 128}) {
+    problem.d = problem.dv = columns;
+    GradExecution().checkRagged(kFull, problem, getBroken());
+    GradExecution().checkRagged(kCausal, problem, getBroken());
+  }
 }
 
 TEST(RaggedGradTest, HeadDims) {

@@ -141,6 +141,8 @@ SAMPLED: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 64, RAGGED + GRADIENTS, (3, 2, 1, 70, 150)),
     ("causal", 64, RAGGED + GRADIENTS, (3, 2, 2, 140, 130)),
     ("causal", 128, RAGGED + GRADIENTS, (3, 2, 1, 100, 100)),
+    ("full", 128, RAGGED + GRADIENTS, (3, 2, 2, 70, 150)),
+    ("causal", 128, f"{RAGGED}{GRADIENTS}fused=false", (3, 2, 1, 100, 100)),
     ("full", 256, RAGGED + GRADIENTS, (3, 1, 1, 40, 70)),
     ("softcap", 128, WIDE, (1, 2, 1, 130, 70)),
     ("full", 256, WIDE, (1, 1, 1, 70, 40)),

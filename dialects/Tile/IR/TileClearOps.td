@@ -67,7 +67,7 @@ def Tile_ClearUnreadOp : Tile_Op<"clear_unread",
     ```
   }];
   let arguments = (ins
-    Arg<Tile_Operand, "rhs of a product">:$values,
+    Arg<Tile_Operand, "rhs of a product; cleared from a row on, either operand">:$values,
     Arg<Optional<Tile_Operand>, "its lhs, or the marks">:$by,
     Arg<Optional<Index>, "the first row to clear">:$from,
     Arg<Optional<I1>, "whether rows may be unread at all">:$condition);

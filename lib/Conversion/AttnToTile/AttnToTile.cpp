@@ -12,6 +12,7 @@
 #include "lib/Conversion/AttnToTile/MoveRows.h"
 #include "lib/Conversion/AttnToTile/Passes.h"
 #include "lib/Conversion/AttnToTile/QuerySum.h"
+#include "lib/Conversion/AttnToTile/SizeFactor.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Schedule/GPUBlock.h"
 #include "lib/Schedule/GradBlock.h"
@@ -23,7 +24,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include <numeric>
 #include <tuple>
 
 namespace attn {
@@ -111,56 +111,6 @@ static LogicalResult checkDims(func::FuncOp function) {
   return failure(dims.wasInterrupted());
 }
 
-/// The constant above 0 by which an affine expression of this kind multiplies or divides, or 0.
-static int64_t getOperandOf(AffineExpr expr, AffineExprKind kind) {
-  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-  auto constant = binary ? dyn_cast<AffineConstantExpr>(binary.getRHS()) : nullptr;
-  return constant && binary.getKind() == kind ? std::max<int64_t>(constant.getValue(), 0) : 0;
-}
-
-/// ceil(size / step) * unit as a factor that the runtime evaluates on the arguments.
-static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_t step = 1,
-                                      int64_t unit = 1) {
-  Builder builder(user->getContext());
-  if (auto constant = getConstantIntValue(size))
-    return Attribute(builder.getI64IntegerAttr(llvm::divideCeil(*constant, step) * unit));
-  // A number of tiles, of a size, or that number rounded up.
-  if (auto apply = cast<Value>(size).getDefiningOp<affine::AffineApplyOp>(); apply && step == 1) {
-    AffineExpr quotient = apply.getAffineMap().getResult(0);
-    if (int64_t times = getOperandOf(quotient, AffineExprKind::Mul)) {
-      unit = times;
-      quotient = cast<AffineBinaryOpExpr>(quotient).getLHS();
-    }
-    int64_t divisor = getOperandOf(quotient, AffineExprKind::CeilDiv);
-    if (divisor && apply->getNumOperands() == 1 &&
-        isa<AffineDimExpr, AffineSymbolExpr>(cast<AffineBinaryOpExpr>(quotient).getLHS()))
-      return getFactor(user, apply.getOperand(0), divisor, unit);
-  }
-  if (auto parts = cast<Value>(size).getDefiningOp<CountPartsOp>(); parts && step == 1) {
-    SmallVector<Attribute> blocks;
-    for (Value block : parts->getOperands()) {
-      FailureOr<Attribute> factor = getFactor(user, getAsOpFoldResult(block));
-      if (failed(factor))
-        return failure();
-      blocks.push_back(*factor);
-    }
-    Attribute keys = blocks.pop_back_val();
-    return Attribute(plan::PartsAttr::get(user->getContext(), builder.getArrayAttr(blocks), keys,
-                                          parts.getMost()));
-  }
-  std::optional<ArgumentSize> found = findArgumentSize(cast<Value>(size));
-  if (!found)
-    return user->emitOpError("expected bounds that are sizes of arguments");
-  int64_t common = std::gcd(found->multiplier, step);
-  int64_t argument = found->argument.getArgNumber(), divisor = step / common,
-          times = found->multiplier / common;
-  if (failed(plan::ExtentAttr::verify([&] { return user->emitOpError(); }, argument, found->dim,
-                                      divisor, times, unit, found->less)))
-    return failure();
-  return Attribute(plan::ExtentAttr::get(user->getContext(), argument, found->dim, divisor, times,
-                                         unit, found->less));
-}
-
 /// Whether the gradients of keys and of values are asked for: the factor of the dot products is one
 /// of the former.
 static std::pair<bool, bool> getSums(Operation *step) {
@@ -207,8 +157,8 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid,
   SmallVector<SmallVector<Attribute>, 3> factors(3);
   int64_t rank = grid.getRank();
   for (int64_t dim = rank - 1; dim >= 0; --dim) {
-    FailureOr<Attribute> factor = getFactor(grid, grid.getMixedUpperBound()[dim],
-                                            *getConstantIntValue(grid.getMixedStep()[dim]));
+    FailureOr<Attribute> factor = getSizeFactor(grid, grid.getMixedUpperBound()[dim],
+                                                *getConstantIntValue(grid.getMixedStep()[dim]));
     if (failed(factor))
       return failure();
     bool isPart = rank == 4 && dim == 0;
@@ -219,7 +169,8 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid,
     std::optional<int64_t> step = getConstantIntValue(loop.getStep());
     if (!step || !isConstantIntValue(loop.getLowerBound(), 0))
       return loop.emitOpError("expected a loop from 0 in constant steps");
-    FailureOr<Attribute> factor = getFactor(grid, getAsOpFoldResult(loop.getUpperBound()), *step);
+    FailureOr<Attribute> factor =
+        getSizeFactor(grid, getAsOpFoldResult(loop.getUpperBound()), *step);
     if (failed(factor))
       return failure();
     factors[rank - 1 - dim] = {*factor};
@@ -388,7 +339,7 @@ struct Signature {
       return grid.emitOpError("expected results that start as tensor.empty");
     SmallVector<Attribute> sizes;
     for (OpFoldResult size : empty.getMixedSizes()) {
-      FailureOr<Attribute> factor = getFactor(grid, size);
+      FailureOr<Attribute> factor = getSizeFactor(grid, size);
       if (failed(factor))
         return failure();
       if (isa<plan::PartsAttr>(*factor) && sizes.empty())
@@ -412,19 +363,15 @@ struct Signature {
     return success();
   }
 
-  void addSum(const FusedGrids &fused) {
-    BlockArgument query = fused.query;
-    auto type = cast<RankedTensorType>(query.getType());
-    Builder builder(type.getContext());
+  LogicalResult addSum(FusedGrids fused) {
     SmallVector<Attribute> sizes;
-    for (int64_t dim : {0, 1, 2}) {
-      int64_t step = dim == 2 ? fused.running : 1;
-      sizes.push_back(
-          type.isDynamicDim(dim)
-              ? Attribute(plan::ExtentAttr::get(type.getContext(), query.getArgNumber(), dim, step,
-                                                /*multiplier=*/1, /*unit=*/1, /*less=*/0))
-              : builder.getI64IntegerAttr(llvm::divideCeil(type.getDimSize(dim), step)));
+    for (unsigned dim : {0, 1, 2}) {
+      FailureOr<Attribute> size = fused.getSize(dim);
+      if (failed(size))
+        return failure();
+      sizes.push_back(*size);
     }
+    Builder builder(function.getContext());
     MemRefType memory = fused.getType();
     for (int64_t size : memory.getShape().take_back(2))
       sizes.push_back(builder.getI64IntegerAttr(size));
@@ -434,6 +381,7 @@ struct Signature {
     for (scf::ForallOp grid : {fused.keys, fused.rows})
       sums[grid] = {fused, number};
     zeros[fused.numbers].emplace_back(number, fused.running);
+    return success();
   }
 };
 } // namespace
@@ -473,8 +421,8 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
       if (!signature.arguments.contains(result) && failed(signature.addScratch(result)))
         return failure();
     for (const FusedGrids &pair : fused)
-      if (pair.numbers == grid)
-        signature.addSum(pair);
+      if (pair.numbers == grid && failed(signature.addSum(pair)))
+        return failure();
   }
   return signature;
 }
@@ -547,7 +495,7 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
            << type.getElementType();
   FailureOr<ArrayAttr> grid = getGridOfZeros(
       plan::getMachine(function), type, empty.getMixedSizes(),
-      [&](OpFoldResult size, int64_t step) { return getFactor(function, size, step); });
+      [&](OpFoldResult size, int64_t step) { return getSizeFactor(function, size, step); });
   if (failed(grid))
     return failure();
   auto attribute =

@@ -69,8 +69,10 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   auto row = RankedTensorType::get(rowShape, b.getF32Type());
 
   // Nothing waits for these stores; after the loads they would take the registers of the loads.
+  bool isOfSequences = getLie(*output) == Lie::InSequences;
   for (auto [sum, running] : block.zeroed)
-    startQuerySum(b, sum, running, gradient->position, block.rows);
+    startQuerySum(b, sum, running, gradient->position, block.rows,
+                  isOfSequences ? output->sizes.front() : Value());
   Value product =
       arith::MulFOp::create(b, loadWide(b, *gradient, shape), loadWide(b, *output, shape));
   Value delta = tile::ReduceOp::create(b, row, tile::Combiner::Add, product, /*init=*/Value());
@@ -87,7 +89,7 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   SmallVector<Value> results = {negLse2, delta};
   if (low)
     results.push_back(arith::NegFOp::create(b, b.load(*low, rowShape)));
-  if (getLie(*output) == Lie::InSequences)
+  if (isOfSequences)
     dropOtherRows(b, output->sizes.front(), results);
   block.mapping.map(op->getResults(), ValueRange(results));
   return success();

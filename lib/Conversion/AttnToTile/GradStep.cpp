@@ -58,6 +58,8 @@ public:
   /// dS of P.
   LogicalResult emitGradients();
 
+  bool isOfSequences() { return getLie(*block.findSlice(op.getKey())) == Lie::InSequences; }
+
   /// Whether the product for dV comes after the product for dQ. Where tiles are squares, a mask
   /// leaves no registers for P so long.
   bool addsValuesLate() {
@@ -159,13 +161,20 @@ template <typename OpT> Value GradStep<OpT>::load(TypedValue<ShapedType> operand
     return {};
   }
   (runs ? runningSize : fixedSize) = slice->sizes.front();
-  Value tile = b.load(*slice, {shape.getDimSize(runs ? 1 : 0), operand.getType().getDimSize(1)});
-  // After the end of a sequence are rows of the next one.
-  if (!runs || !isShort || getLie(*slice) != Lie::InSequences)
+  // After the end of a sequence are rows of the next one. A block reads its own tiles once. They
+  // are factors of sums of others where it adds to them.
+  bool clears = getLie(*slice) == Lie::InSequences && (runs ? isShort : bool(block.querySum));
+  OpBuilder::InsertionGuard guard(b);
+  if (clears && !runs)
+    block.moveBeforeLoops();
+  int64_t rows = shape.getDimSize(runs ? 1 : 0);
+  Value tile = b.load(*slice, {rows, operand.getType().getDimSize(1)});
+  if (!clears)
     return tile;
-  Value whole = arith::ConstantIndexOp::create(b, shape.getDimSize(1));
-  Value ends = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, runningSize, whole);
-  return tile::ClearUnreadOp::create(b, tile.getType(), tile, /*by=*/Value(), runningSize, ends)
+  Value size = runs ? runningSize : fixedSize;
+  Value whole = arith::ConstantIndexOp::create(b, rows);
+  Value ends = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, size, whole);
+  return tile::ClearUnreadOp::create(b, tile.getType(), tile, /*by=*/Value(), size, ends)
       .getResult();
 }
 
@@ -357,10 +366,12 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   Value zero = b.constant(0, shape.getShape());
   if (keep)
     elements.p = arith::SelectOp::create(b, keep, elements.p, zero);
-  // A thread has registers for half of P in addition to dP, where tiles are squares or loops are
-  // many. One role hands P to another as products take it.
-  if (block.dividesSums ||
-      (block.querySum && !(block.querySum->isTransposed && hasOneKind() && !mayDrop())))
+  // A thread has registers for half of P in addition to dP, where tiles are squares, loops are
+  // many, or numbers say where sequences begin and end. One role hands P to another as products
+  // take it.
+  bool hasRoom = block.querySum && block.querySum->isTransposed && hasOneKind() && !mayDrop() &&
+                 !isOfSequences();
+  if (block.dividesSums || (block.querySum && !hasRoom))
     elements.p = widen(narrow(elements.p));
   // A kept element may have a weight of 0 and an infinite score.
   isKept = keep;

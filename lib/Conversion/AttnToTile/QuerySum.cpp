@@ -15,9 +15,11 @@
 #include "lib/Conversion/AttnToTile/QuerySum.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
+#include "lib/Conversion/AttnToTile/SizeFactor.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -71,8 +73,9 @@ SmallVector<FusedGrids> attn::findFusedGrids(ArrayRef<scf::ForallOp> grids) {
       auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
       int64_t running = schedule->blockM, owned = schedule->blockN,
               columns = cast<ShapedType>(step.getQuery().getType()).getDimSize(1);
-      auto query = dyn_cast<BlockArgument>(getWhole(step.getQuery()));
-      bool isOfFunction = query && query.getOwner() == keys->getBlock();
+      Value query = getWhole(step.getQuery());
+      bool isOfFunction = query && query.getParentBlock() == keys->getBlock() &&
+                          (isa<BlockArgument>(query) || query.getDefiningOp<RaggedOp>());
       scf::ForallOp numbers = findNumbers(step);
       // The product has the rows that all products of the block have; rows after D add nothing.
       if (isOfFunction && numbers && (running == owned || areRowsOfProduct(columns, owned)))
@@ -91,18 +94,36 @@ MemRefType FusedGrids::getType() const {
   return MemRefType::get({any, any, any, matrix[0], matrix[1]}, Float32Type::get(context), layout);
 }
 
+FailureOr<Attribute> FusedGrids::getSize(unsigned dim) {
+  int64_t step = dim == 2 ? running : 1;
+  auto argument = dyn_cast<BlockArgument>(query);
+  auto type = cast<RankedTensorType>(query.getType());
+  MLIRContext *context = query.getContext();
+  if (argument && type.isDynamicDim(dim))
+    return Attribute(plan::ExtentAttr::get(context, argument.getArgNumber(), dim, step,
+                                           /*multiplier=*/1, /*unit=*/1, /*less=*/0));
+  if (argument)
+    return getSizeFactor(numbers, Builder(context).getIndexAttr(type.getDimSize(dim)), step);
+  // Of sequences, numbers of rows are as many.
+  auto empty = numbers.getOutputs().front().getDefiningOp<tensor::EmptyOp>();
+  if (!empty)
+    return numbers.emitOpError("expected results that start as tensor.empty");
+  return getSizeFactor(numbers, empty.getMixedSizes()[dim], step);
+}
+
 //===----------------------------------------------------------------------------------------===//
 // Zeros
 //===----------------------------------------------------------------------------------------===//
 
 void attn::startQuerySum(TileBuilder &b, Value sum, int64_t running, ArrayRef<Value> position,
-                         int64_t rows) {
+                         int64_t rows, Value size) {
   ArrayRef<int64_t> matrix = cast<MemRefType>(sum.getType()).getShape().take_back(2);
   // Elements outside of the matrix are not stored.
   int64_t tile[] = {int64_t(llvm::alignTo(matrix[0], rows)), matrix[1]};
   Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);
   Value extent = arith::ConstantIndexOp::create(b, running);
-  Value end = arith::AddIOp::create(b, position[2], arith::ConstantIndexOp::create(b, rows));
+  Value end =
+      arith::AddIOp::create(b, position[2], size ? size : arith::ConstantIndexOp::create(b, rows));
   Value count = memref::DimOp::create(b, sum, arith::ConstantIndexOp::create(b, 2));
   // Tiles whose first rows the block owns.
   Value first = arith::CeilDivUIOp::create(b, position[2], extent);
@@ -126,6 +147,10 @@ Value attn::loadQuerySum(BlockConverter &block, ArrayRef<Value> position, Value 
   auto positions = shape.clone(b.getIndexType());
   Value row = tile::CoordOp::create(b, positions, 0, position[2]);
   row = b.clampBelow(row, position[2], size);
+  // Blocks past the end of a sequence have no row, and read some that is there.
+  if (llvm::any_of(block.grid->getUsers(), llvm::IsaPred<PlaceOp>))
+    row = arith::MaxSIOp::create(
+        b, row, b.splat(arith::ConstantIndexOp::create(b, 0), positions.getShape()));
   Value zero = arith::ConstantIndexOp::create(b, 0);
   Value column = tile::CoordOp::create(b, positions, 1, zero);
   Value extent = b.splat(arith::ConstantIndexOp::create(b, sum.running), shape.getShape());

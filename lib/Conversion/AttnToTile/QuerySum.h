@@ -19,8 +19,8 @@ struct FusedGrids {
   /// The grid before them, which makes the numbers of rows that both read. Its blocks start the sum
   /// with zeros.
   mlir::scf::ForallOp numbers;
-  /// Of the function: (B, H, M, D).
-  mlir::BlockArgument query;
+  /// (B, H, M, D): of the function, or a view of sequences.
+  mlir::Value query;
   /// Rows of a tile, and D.
   int64_t running, columns;
   /// Whether D is in the rows of the product.
@@ -28,6 +28,8 @@ struct FusedGrids {
 
   /// (B, H, tiles of rows, matrix)
   mlir::MemRefType getType() const;
+  /// The first three sizes of that.
+  mlir::FailureOr<mlir::Attribute> getSize(unsigned dim);
 };
 
 /// Those that attn-split-grad has marked, where the schedule's block can.

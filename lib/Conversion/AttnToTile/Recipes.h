@@ -47,10 +47,11 @@ mlir::LogicalResult convertGradStep(BlockConverter &block, GradKeyValueStepOp op
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradCapturedStepOp op);
 mlir::LogicalResult convertGradDeltaEnd(BlockConverter &block, GradDeltaEndOp op);
 mlir::LogicalResult convertGradEnd(BlockConverter &block, GradEndOp op);
-/// Zeros in those tiles, of `running` rows, of the sum of gradients of queries whose first rows the
-/// block owns: it has `rows` rows from `position` in (B, H, M, D).
+/// Zeros in tiles of `running` rows of the sum of gradients of queries: in those whose first rows
+/// the block owns. It has `rows` rows from `position` in (B, H, M, D), or `size` of them where a
+/// sequence ends.
 void startQuerySum(TileBuilder &b, mlir::Value sum, int64_t running,
-                   llvm::ArrayRef<mlir::Value> position, int64_t rows);
+                   llvm::ArrayRef<mlir::Value> position, int64_t rows, mlir::Value size = {});
 /// The block's rows of the sum of gradients of queries: `size` rows from `position` in (B, H, M,
 /// D).
 mlir::Value loadQuerySum(BlockConverter &block, llvm::ArrayRef<mlir::Value> position,

@@ -274,34 +274,54 @@ private:
   SmallVector<std::pair<Value, SmallVector<Block *, 1>>> stored;
 };
 
-/// A product of whose rhs what it does not read, or what is after a row, is to become zeros.
+/// An operand of a product of which what the product does not read, or what is after a row, is to
+/// become zeros in front of `where`.
 struct Clearing {
   MmaOp product;
+  unsigned operand;
+  Operation *where;
   Value weights, from, condition;
 };
 
 struct PromoteOperandsPass
     : KernelPass<attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass>, Room::Tile,
                  within(Room::Placed)> {
-  /// The products that read what is cleared, in order.
-  static FailureOr<SmallVector<MmaOp>> findProducts(ClearUnreadOp op) {
-    SmallVector<MmaOp> products;
+  /// Whether loops that come after it read the tile as it is: it is cleared once, where it is read.
+  static bool isOfLoops(ClearUnreadOp op) {
+    return op.getFrom() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+             return isa<MmaOp>(user) && user->getBlock() != op->getBlock();
+           });
+  }
+
+  /// The products that read what is cleared, in order: its uses.
+  static FailureOr<SmallVector<OpOperand *>> findProducts(ClearUnreadOp op) {
+    SmallVector<OpOperand *> uses;
+    bool isOfLoop = isOfLoops(op);
     for (OpOperand &use : op->getUses()) {
       auto product = dyn_cast<MmaOp>(use.getOwner());
-      if (!product || use.getOperandNumber() != 1 || product->getBlock() != op->getBlock())
+      bool isInBlock =
+          product && use.getOperandNumber() == 1 && product->getBlock() == op->getBlock();
+      if (!isOfLoop && !isInBlock)
         return op.emitOpError("expected products in its block that have it as their rhs, got '")
                << use.getOwner()->getName() << "'";
-      products.push_back(product);
+      uses.push_back(&use);
     }
-    llvm::sort(products, [](MmaOp a, MmaOp b) { return a->isBeforeInBlock(b); });
-    return products;
+    if (!isOfLoop)
+      llvm::sort(uses, [](OpOperand *a, OpOperand *b) {
+        return a->getOwner()->isBeforeInBlock(b->getOwner());
+      });
+    return uses;
   }
 
   /// Before the first product that reads each place.
   static LogicalResult removeClearing(ClearUnreadOp op, SmallVectorImpl<Clearing> &clearings) {
-    FailureOr<SmallVector<MmaOp>> products = findProducts(op);
+    FailureOr<SmallVector<OpOperand *>> products = findProducts(op);
     if (failed(products))
       return failure();
+    Operation *where = nullptr;
+    if (isOfLoops(op))
+      for (where = op->getNextNode(); isa<ClearUnreadOp>(where);)
+        where = where->getNextNode();
     auto isOfLhs = [&](MmaOp product) { return product.getLhs() == op.getBy(); };
     auto isOfProduct = [&](Operation *user) {
       auto product = dyn_cast<MmaOp>(user);
@@ -309,9 +329,11 @@ struct PromoteOperandsPass
     };
     if (op.getBy() && (products->empty() || !llvm::any_of(op.getBy().getUsers(), isOfProduct)))
       return op.emitOpError("expected products of its values to follow, and one with its lhs");
-    for (MmaOp product : *products) {
-      clearings.push_back({product, op.getBy(), op.getFrom(), op.getCondition()});
-      product.getRhsMutable().assign(op.getValues());
+    for (OpOperand *use : *products) {
+      auto product = cast<MmaOp>(use->getOwner());
+      clearings.push_back({product, use->getOperandNumber(), where ? where : product, op.getBy(),
+                           op.getFrom(), op.getCondition()});
+      use->set(op.getValues());
     }
     op.erase();
     return success();
@@ -391,11 +413,11 @@ struct PromoteOperandsPass
       return failure();
     llvm::SmallDenseSet<std::pair<Value, Value>> cleared;
     for (Clearing &clearing : *clearings) {
-      Value place = clearing.product.getRhs();
+      Value place = clearing.product->getOperand(clearing.operand);
       Value what = clearing.from ? clearing.from : clearing.weights;
       if (!cleared.insert({place, what}).second)
         continue;
-      OpBuilder builder(clearing.product);
+      OpBuilder builder(clearing.where);
       ClearUnreadOp::create(builder, clearing.product.getLoc(), Type(), place, clearing.weights,
                             clearing.from, clearing.condition);
     }

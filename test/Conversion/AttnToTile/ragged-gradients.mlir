@@ -1,4 +1,6 @@
 // RUN: attn-opt %s --attn-to-online="target=cuda" --convert-attn-to-tile --canonicalize --cse | FileCheck %s
+// RUN: sed 's/x64xbf16/x128xbf16/g' %s | attn-opt --attn-to-online="target=cuda fused=true" --convert-attn-to-tile --canonicalize --cse \
+// RUN:   | FileCheck %s --check-prefix=FUSED
 
 // Rows of sequences in, rows of sequences out. Numbers of rows that a sequence does not have are such that they add nothing.
 // CHECK-LABEL: func.func @gradient_rows(
@@ -26,6 +28,27 @@
 // CHECK:           tile.mma %{{.*}}, %[[OUTPUTS]], %{{.*}} {transpose_rhs}
 // CHECK:           tile.mma %{{.*}}, %[[OUTPUTS]], %{{.*}}
 // CHECK:           tile.mma %{{.*}}, %[[QUERIES]], %{{.*}}
+
+// Blocks that own keys may add to gradients of queries. The sum starts with zeros where a sequence has rows. Keys and values of a block
+// are cleared after its end too, once, for they are factors of the sum.
+// FUSED-LABEL: func.func @gradient_rows(
+// FUSED-SAME:    tile.scratch = [#plan.extent<argument = 3, dim = 0, less = 1>, #plan.extent<argument = 8, dim = 1>, #plan.extent<argument = 5, dim = 0, divisor = 64>, 128, 64]
+// FUSED:         %[[SIZE:.*]] = affine.min
+// FUSED-NEXT:    %[[END:.*]] = arith.addi %{{.*}}, %[[SIZE]] : index
+// FUSED:         arith.ceildivui %[[END]], %c64
+// FUSED-LABEL: func.func @gradient_key_value(
+// FUSED:         %[[ENDS:.*]] = arith.cmpi slt, %[[COUNT:.*]], %c128
+// FUSED-DAG:     %[[KEYS:.*]] = tile.clear_unread %{{.*}} from %[[COUNT]] if %[[ENDS]] : tensor<128x128xbf16>
+// FUSED-DAG:     %[[VALUES:.*]] = tile.clear_unread %{{.*}} from %[[COUNT]] if %[[ENDS]] : tensor<128x128xbf16>
+// FUSED:         scf.for
+// FUSED:           tile.mma %[[KEYS]], %{{.*}} {transpose_rhs}
+// FUSED:           tile.mma %[[VALUES]], %{{.*}} {transpose_rhs}
+// FUSED:           tile.mma %[[KEYS]], %{{.*}} {transpose_lhs}
+// FUSED:           tile.store %{{.*}} {add}
+// FUSED-LABEL: func.func @gradient_query(
+// Sequences may have no row: what is read then is there, and not stored.
+// FUSED:         arith.maxsi %{{.*}} : tensor<{{.*}}xindex>
+// FUSED:         tile.gather
 !r = tensor<?x?x64xbf16>
 !t = tensor<?x?x?x64xbf16>
 func.func @gradient(%rq: !r, %rk: !r, %rv: !r, %cq: tensor<?xi32>, %ck: tensor<?xi32>, %mq: tensor<?xi8>, %mk: tensor<?xi8>,

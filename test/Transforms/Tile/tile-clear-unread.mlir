@@ -110,3 +110,28 @@ func.func @ends(%q: !q, %k: !q, %o: memref<?x64xf32, strided<[?, 1]>>, %n: index
   tile.store %sum to %o[%c0, %c0] : !acc, memref<?x64xf32, strided<[?, 1]>>
   return
 }
+
+// What a block reads once, of which loops read all, is cleared once, where it is read.
+// PLACED-LABEL: func.func @owned
+// PLACED:   tile.copy %{{.*}} to %[[PLACE:[a-z0-9_]+]]
+// PLACED:   tile.clear_unread %[[PLACE]] from %{{.*}} if %{{.*}} : !tile.shared<64x64xbf16, swizzle = 128>
+// PLACED:   scf.for
+// PLACED-NOT: tile.clear_unread
+// PLACED:     tile.mma %[[PLACE]], %{{.*}} {transpose_rhs}
+// PLACED:   return
+func.func @owned(%q: !q, %k: !q, %o: memref<?x64xf32, strided<[?, 1]>>, %n: index, %ends: i1) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  %init = tile.broadcast %zero : f32 -> !acc
+  %kt = tile.load %k[%c0, %c0] : !q -> tensor<64x64xbf16>
+  %kc = tile.clear_unread %kt from %n if %ends : tensor<64x64xbf16> -> tensor<64x64xbf16>
+  %s = scf.for %i = %c0 to %n step %c64 iter_args(%a = %init) -> (!acc) {
+    %qt = tile.load %q[%i, %c0] : !q -> tensor<64x64xbf16>
+    %p = tile.mma %kc, %qt, %a {transpose_rhs} : tensor<64x64xbf16>, tensor<64x64xbf16>, !acc -> !acc
+    scf.yield %p : !acc
+  }
+  tile.store %s to %o[%c0, %c0] : !acc, memref<?x64xf32, strided<[?, 1]>>
+  return
+}
