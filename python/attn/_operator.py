@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.library import Library, register_fake
 
-from . import _arrays, _direct, _transforms
+from . import _arrays, _direct, _imports, _inductor, _transforms
 from ._given import Given
 from ._library import Error, library_path
 from ._plan import Plan, remember
@@ -49,8 +49,8 @@ def find(source: str, q: Any, scale: Any, sink: Any, captures: Optional[List[Any
 
 
 def _load_native() -> bool:
-    """Whether libattn_torch.so (lib/Torch) is there, and of a PyTorch that this one can stand for: it
-    defines forward and forward_out, and runs them on CPUs."""
+    """Whether libattn_torch.so (python/torch_operators) is there, and of a PyTorch that this one can stand
+    for: it defines the operators, and runs them."""
     path = library_path.parent / "libattn_torch.so"
     if os.environ.get("ATTN_NATIVE_OPERATORS") == "0" or not path.exists():
         return False
@@ -68,17 +68,23 @@ is_native = _load_native()
 registry = Library("attn", "FRAGMENT" if is_native else "DEF")
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 _forward_schema, _backward_schema = write_schema(Forward), write_schema(Backward)
+# forward_plain and so on are the operators of tensors that autograd has seen (_inductor.py).
+NAMES = ("forward", "record", "backward")
 if not is_native:
-    registry.define(f"forward({_forward_schema}) -> (Tensor output, Tensor lse)", tags=_TAGS)
+    for _end in ("", "_plain"):
+        registry.define(
+            f"forward{_end}({_forward_schema}) -> (Tensor output, Tensor lse)", tags=_TAGS
+        )
+        # lse_low has no rows where gradients of the source do without it.
+        registry.define(
+            f"record{_end}({_forward_schema}) -> (Tensor output, Tensor lse, Tensor lse_low)",
+            tags=_TAGS,
+        )
+        registry.define(f"backward{_end}({_backward_schema}) -> Tensor[]", tags=_TAGS)
     # Nothing of it is recorded; for who owns the memory of results.
     registry.define(
         f"forward_out({_forward_schema}, *, Tensor(a!) output, Tensor(b!) lse) -> ()", tags=_TAGS
     )
-# lse_low has no rows where gradients of the source do without it.
-registry.define(
-    f"record({_forward_schema}) -> (Tensor output, Tensor lse, Tensor lse_low)", tags=_TAGS
-)
-registry.define(f"backward({_backward_schema}) -> Tensor[]", tags=_TAGS)
 
 
 # ===- Implementations --------------------------------------------------------------------------===#
@@ -164,15 +170,13 @@ def backward(*arguments: Any) -> List[Tensor]:
     return list(plan.run(find_given(call), call.output, call.lse, lse_low, d_output, d_lse))
 
 
-for _name, _implementation in (
-    ("forward", _forward),
-    ("forward_out", _forward_out),
-    ("record", _record),
-    ("backward", backward),
-):
-    if _name in ("record", "backward") or not is_native:
-        registry.impl(_name, _implementation, "CPU")
-    registry.impl(_name, _implementation, "CUDA")
+if not is_native:
+    for _name, _implementation in zip(NAMES, (_forward, _record, backward)):
+        for _device in ("CPU", "CUDA"):
+            registry.impl(_name, _implementation, _device)
+            registry.impl(f"{_name}_plain", _implementation, _device)
+    for _device in ("CPU", "CUDA"):
+        registry.impl("forward_out", _forward_out, _device)
 
 
 def find_rows(q: Tensor, rows_first: bool) -> Tuple[int, int, int]:
@@ -191,13 +195,15 @@ def make_results(call: Forward) -> Tuple[Tensor, Tensor]:
     return q.new_empty(shape), q.new_empty((b, h, m), dtype=torch.float32)
 
 
+@register_fake("attn::forward_plain", lib=registry)
 @register_fake("attn::forward", lib=registry)
-def _(*arguments: Any) -> Tuple[Tensor, Tensor]:
+def _fake_forward(*arguments: Any) -> Tuple[Tensor, Tensor]:
     return make_results(Forward(*arguments))
 
 
+@register_fake("attn::record_plain", lib=registry)
 @register_fake("attn::record", lib=registry)
-def _(*arguments: Any) -> Tuple[Tensor, Tensor, Tensor]:
+def _fake_record(*arguments: Any) -> Tuple[Tensor, Tensor, Tensor]:
     call = Forward(*arguments)
     output, lse = make_results(call)
     plan = find(call.source, call.q, call.scale, call.sink, call.captures).recorded()
@@ -210,8 +216,9 @@ def _(*arguments: Any, output: Tensor, lse: Tensor) -> None:
     pass
 
 
+@register_fake("attn::backward_plain", lib=registry)
 @register_fake("attn::backward", lib=registry)
-def _(*arguments: Any) -> List[Tensor]:
+def _fake_backward(*arguments: Any) -> List[Tensor]:
     call = Backward(*arguments)
     captures = call.captures or []
     if is_warming_up[0]:
@@ -257,3 +264,4 @@ def _is_recorded(x: Any) -> bool:
 
 
 _transforms.register(registry)
+_imports.after("torch._inductor.lowering", _inductor.register)

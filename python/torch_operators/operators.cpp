@@ -1,4 +1,4 @@
-//===- operators.cpp - attn::forward in PyTorch's dispatcher ----------------------------------===//
+//===- operators.cpp - attention in PyTorch's dispatcher --------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,330 +6,344 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // Written on PyTorch's stable ABI of 2.10 and on attn's C interface: one library for that PyTorch
-// and later ones, for every Python, and for programs without Python. The operators mean what
-// python/attn/_operator.py says, which registers them where this library is not there, and always
-// what differentiates, traces and maps them.
+// and later ones, with CUDA and without it, for every Python, and for programs without Python. The
+// operators mean what python/attn/_operator.py says, which registers them where this library is not
+// there, and always what differentiates, traces and maps them.
 //
-// `source` is the IR of a function, then comments: "// option NAME=VALUE", quoted as in URLs,
-// "// least NUMBER EXTENTS" of what a captured tensor must have, and last "// pieces ...", which
-// gradients are made of. All of it is one line. Programs that were exported by earlier versions
-// have line ends where this has blanks.
+// forward_plain, record_plain and backward_plain are forward, record and backward of tensors that
+// autograd has seen: code of Inductor calls them. The others enter Python at autograd's key, which
+// takes longer than small kernels do.
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "attn-c/attn.h"
-#include <array>
+#include "Error.h"
+#include "Frame.h"
+#include "Program.h"
 #include <charconv>
-#include <iterator>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <shared_mutex>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <string_view>
+#include <cmath>
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
-#include <torch/csrc/stable/tensor.h>
 #include <tuple>
-#include <vector>
 
+using namespace attn_torch;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 using Captures = std::optional<std::vector<Tensor>>;
 
-[[noreturn]] static void fail(const char *code, const std::string &message) {
-  throw std::runtime_error("attn: " + std::string(code) + ": " + message);
-}
-
-static void check(attn_code code) {
-  if (code == ATTN_OK)
-    return;
-  std::string hint = attn_last_hint();
-  fail(attn_code_name(code), attn_last_message() + (hint.empty() ? "" : " (" + hint + ")"));
-}
-
 //===----------------------------------------------------------------------------------------===//
-// Kernels
+// Arguments
 //===----------------------------------------------------------------------------------------===//
 
 namespace {
-struct Kernel {
-  attn_kernel *handle;
-  bool hasScale, hasSink;
-  int64_t valueDim;
-  /// By the number of a captured tensor.
-  std::map<size_t, std::vector<int64_t>> least;
+/// What every operator is given, and the program of its source.
+struct Call {
+  const Tensor &q, &k, &v;
+  const std::optional<Tensor> &sink;
+  const Captures &captures;
+  std::optional<double> scale;
+  bool rowsFirst;
+  Program &program;
+
+  int32_t device() const { return findDevice(q); }
+  size_t numCaptures() const { return captures ? captures->size() : 0; }
 };
+
+/// (B, H, M).
+using Rows = std::array<int64_t, 3>;
 } // namespace
 
-/// What follows the prefix, if the text has it.
-static std::optional<std::string> strip(const std::string &text, std::string_view prefix) {
-  if (!text.starts_with(prefix))
-    return std::nullopt;
-  return text.substr(prefix.size());
+static std::string nameType(ScalarType type) {
+  switch (type) {
+  case ScalarType::Half:
+    return "torch.float16";
+  case ScalarType::BFloat16:
+    return "torch.bfloat16";
+  case ScalarType::Float:
+    return "torch.float32";
+  case ScalarType::Double:
+    return "torch.float64";
+  default:
+    return "another type";
+  }
 }
 
-/// "%2F" as "/", and so on.
-static std::string unquote(const std::string &text) {
-  std::string result;
-  for (size_t i = 0; i < text.size(); ++i) {
-    unsigned value = 0;
-    const char *first = text.data() + i + 1, *last = text.data() + std::min(i + 3, text.size());
-    if (text[i] == '%' && std::from_chars(first, last, value, 16).ptr == first + 2) {
-      result += static_cast<char>(value);
-      i += 2;
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
+static ScalarType findType(const std::string &name) {
+  return name == "f16"    ? ScalarType::Half
+         : name == "bf16" ? ScalarType::BFloat16
+                          : ScalarType::Float;
 }
 
-static Kernel compile(const std::string &source) {
-  attn_options *options;
-  check(attn_options_create(&options));
-  std::unique_ptr<attn_options, void (*)(attn_options *)> owner(options, attn_options_free);
-  check(attn_options_set(options, "device", "cpu"));
-  Kernel kernel = {};
-  bool isWhole = false;
-  constexpr std::string_view comment = "// ";
-  size_t begin = source.find(comment);
-  std::string function = source.substr(0, begin);
-  while (begin != std::string::npos && !isWhole) {
-    size_t end = source.find(comment, begin + comment.size());
-    std::string text = source.substr(begin, end == std::string::npos ? end : end - begin);
-    isWhole = text.starts_with("// pieces ");
-    if (auto option = strip(text, "// option ")) {
-      option->erase(option->find_last_not_of(" \n") + 1);
-      size_t equals = std::min(option->find('='), option->size());
-      std::string name = unquote(option->substr(0, equals));
-      std::string value = unquote(option->substr(equals).erase(0, 1));
-      check(attn_options_set(options, name.c_str(), value.c_str()));
-    } else if (auto least = strip(text, "// least ")) {
-      std::istringstream numbers(*least);
-      size_t capture = 0;
-      numbers >> capture;
-      kernel.least[capture].assign(std::istream_iterator<int64_t>(numbers), {});
-    }
-    begin = end;
-  }
-  if (!isWhole)
-    fail("invalid argument", "source: expected what attn wrote, got text that does not read");
-  check(attn_compile(function.c_str(), options, &kernel.handle));
-  attn_value value;
-  size_t count = attn_kernel_num_arguments(kernel.handle);
-  for (size_t i = 3; i < count && i < 5; ++i) {
-    check(attn_kernel_value(kernel.handle, i, &value));
-    kernel.hasScale |= value.is_scalar != 0;
-    kernel.hasSink |= std::string_view(value.name) == "sink";
-  }
-  check(attn_kernel_value(kernel.handle, count, &value));
-  kernel.valueDim = value.ndim == 4 ? value.shape[3] : 0;
-  if (count < 3 || kernel.valueDim <= 0 || attn_kernel_num_results(kernel.handle) != 2)
-    fail("invalid argument", "source: expected a function of q, k and v that returns output, lse");
-  return kernel;
+template <typename Extents> static std::string describe(const Extents &extents) {
+  std::string text;
+  for (int64_t extent : extents)
+    text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "(" + text + (extents.size() == 1 ? ",)" : ")");
 }
 
-/// Kept as long as the process: graphs that call it may stay loaded as long.
-static const Kernel &findKernel(const std::string &source) {
-  static auto &mutex = *new std::shared_mutex;
-  static auto &kernels = *new std::map<std::string, Kernel, std::less<>>;
-  // A map's keys stay where they are.
-  thread_local const std::pair<const std::string, Kernel> *last = nullptr;
-  if (last && last->first == source)
-    return last->second;
-  {
-    std::shared_lock lock(mutex);
-    if (auto found = kernels.find(source); found != kernels.end()) {
-      last = &*found;
-      return last->second;
-    }
-  }
-  Kernel kernel = compile(source);
-  std::unique_lock lock(mutex);
-  auto [known, isNew] = kernels.try_emplace(source, kernel);
-  if (!isNew)
-    attn_kernel_free(kernel.handle);
-  last = &*known;
-  return last->second;
+static void checkGiven(const char *name, bool isGiven, bool isWanted) {
+  if (isGiven != isWanted)
+    refuse(std::string(name) + (isWanted ? ": expected one, as the source says, got none"
+                                         : ": expected none, as the source says, got one"));
 }
 
-//===----------------------------------------------------------------------------------------===//
-// Calls
-//===----------------------------------------------------------------------------------------===//
-
-namespace {
-/// The tensors of one call, in memory that a frame of them owns.
-class Frame {
-public:
-  explicit Frame(size_t count) : tensors(count), extents(count) {}
-
-  /// `isSwapped` for a matrix of (B, S, H, D).
-  void add(const char *name, const Tensor &x, bool isSwapped = false) {
-    attn_tensor &tensor = tensors[size];
-    std::array<int64_t, 16> &words = extents[size++];
-    auto shape = x.sizes(), strides = x.strides();
-    if (shape.size() > words.size() / 2)
-      fail("invalid argument", std::string(name) + ": expected at most 8 dimensions");
-    std::copy(shape.begin(), shape.end(), words.begin());
-    std::copy(strides.begin(), strides.end(), words.begin() + 8);
-    if (isSwapped && shape.size() == 4) {
-      std::swap(words[1], words[2]);
-      std::swap(words[9], words[10]);
-    }
-    tensor.data = x.data_ptr();
-    setType(name, x.scalar_type(), tensor);
-    set(tensor, static_cast<int32_t>(shape.size()), words.data());
-  }
-
-  void addScale(float *scale) {
-    attn_tensor &tensor = tensors[size];
-    tensor.data = scale;
-    tensor.dtype.code = ATTN_DL_FLOAT;
-    tensor.dtype.bits = 32;
-    set(tensor, 0, extents[size++].data());
-  }
-
-  void run(const Kernel &kernel) {
-    std::vector<const attn_tensor *> pointers(size);
-    for (size_t i = 0; i < size; ++i)
-      pointers[i] = &tensors[i];
-    auto threads = static_cast<int32_t>(torch::stable::get_num_threads());
-    if (threads != attn_get_num_threads())
-      check(attn_set_num_threads(threads));
-    check(attn_run(kernel.handle, pointers.data(), size, nullptr));
-  }
-
-private:
-  static void set(attn_tensor &tensor, int32_t rank, int64_t *words) {
-    tensor.device.device_type = ATTN_DL_CPU;
-    tensor.dtype.lanes = 1;
-    tensor.ndim = rank;
-    tensor.shape = words;
-    tensor.strides = words + 8;
-  }
-
-  static void setType(const char *name, ScalarType type, attn_tensor &tensor) {
-    auto set = [&](int code, int bits) {
-      tensor.dtype.code = static_cast<uint8_t>(code);
-      tensor.dtype.bits = static_cast<uint8_t>(bits);
-    };
-    switch (type) {
-    case ScalarType::Half:
-      return set(ATTN_DL_FLOAT, 16);
-    case ScalarType::BFloat16:
-      return set(ATTN_DL_BFLOAT, 16);
-    case ScalarType::Float:
-      return set(ATTN_DL_FLOAT, 32);
-    case ScalarType::Double:
-      return set(ATTN_DL_FLOAT, 64);
-    case ScalarType::Bool: // Kernels read bools as bytes.
-    case ScalarType::Char:
-      return set(ATTN_DL_INT, 8);
-    case ScalarType::Int:
-      return set(ATTN_DL_INT, 32);
-    case ScalarType::Long:
-      return set(ATTN_DL_INT, 64);
-    default:
-      fail("invalid argument", std::string(name) + ": expected a type that attn has");
-    }
-  }
-
-  size_t size = 0;
-  std::vector<attn_tensor> tensors;
-  std::vector<std::array<int64_t, 16>> extents;
-};
-} // namespace
-
-static void checkLeast(const Captures &captures, size_t capture,
-                       const std::vector<int64_t> &least) {
-  std::string name = "captures[" + std::to_string(capture) + "]";
-  if (!captures || captures->size() <= capture)
-    fail("invalid argument", name + ": expected one, as the source says, got none");
-  auto shape = (*captures)[capture].sizes();
+static void checkLeast(size_t capture, const Tensor &x, const std::vector<int64_t> &least) {
+  auto shape = x.sizes();
   bool fits = shape.size() == least.size();
   for (size_t i = 0; fits && i < least.size(); ++i)
     fits = shape[i] >= least[i];
-  if (fits)
-    return;
-  std::string extents;
-  for (int64_t extent : least)
-    extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
-  fail("invalid argument",
-       name + ": expected a shape of at least (" + extents + "), which is read");
+  if (!fits)
+    refuse("captures[" + std::to_string(capture) + "]: expected a shape of at least " +
+           describe(least) + ", which is read, got " + describe(shape));
 }
 
-static void run(const Kernel &kernel, const Tensor &q, const Tensor &k, const Tensor &v,
-                const std::optional<Tensor> &sink, const Captures &captures,
-                std::optional<double> scale, bool rowsFirst, const Tensor &output,
-                const Tensor &lse) {
-  if (scale.has_value() != kernel.hasScale)
-    fail("invalid argument", kernel.hasScale ? "scale: expected one, as the source says, got none"
-                                             : "scale: expected none, as the source says, got one");
-  if (sink.has_value() != kernel.hasSink)
-    fail("invalid argument", kernel.hasSink ? "sink: expected one, as the source says, got none"
-                                            : "sink: expected none, as the source says, got one");
-  Frame frame(7 + (captures ? captures->size() : 0));
-  frame.add("q", q, rowsFirst);
-  frame.add("k", k, rowsFirst);
-  frame.add("v", v, rowsFirst);
+/// All that is said of a call before a kernel is asked for.
+static void checkCall(const Call &call) {
+  const Source &source = call.program.source;
+  if (call.q.scalar_type() != findType(source.type))
+    refuse("q: expected elements of " + source.type + ", as the source says, got " +
+           nameType(call.q.scalar_type()));
+  checkGiven("scale", call.scale.has_value(), source.hasScale);
+  checkGiven("sink", call.sink.has_value(), source.hasSink);
+  if (call.numCaptures() != source.least.size())
+    refuse("captures: expected " + std::to_string(source.least.size()) +
+           ", as the source says, got " + std::to_string(call.numCaptures()));
+  const std::pair<const char *, const Tensor &> matrices[] = {
+      {"q", call.q}, {"k", call.k}, {"v", call.v}};
+  for (auto [name, x] : matrices)
+    if (x.dim() != 4)
+      refuse(std::string(name) + ": expected 4 dimensions, " +
+             (call.rowsFirst ? "(B, S, H, D)" : "(B, H, S, D)") + ", got shape " +
+             describe(x.sizes()));
+  for (size_t i = 0; i < call.numCaptures(); ++i)
+    checkLeast(i, (*call.captures)[i], source.least[i]);
+}
+
+/// The number as kernels take it.
+static float toScale(std::optional<double> scale) {
   auto number = static_cast<float>(scale.value_or(0));
-  if (scale)
-    frame.addScale(&number);
+  if (!scale || !std::isinf(number) || std::isinf(*scale))
+    return number;
+  char digits[32];
+  char *end = std::to_chars(digits, digits + sizeof(digits), *scale).ptr;
+  refuse("scale: expected a number that f32 holds, got " + std::string(digits, end));
+}
+
+static Tensor copyDense(const Tensor &x, ScalarType type) {
+  auto shape = x.sizes();
+  Tensor copy = makeEmpty(shape.data(), shape.size(), type, findDevice(x));
+  torch::stable::copy_(copy, x);
+  return copy;
+}
+
+/// The sink as kernels take it: floats of any size in f32.
+static std::optional<Tensor> toSink(const std::optional<Tensor> &sink) {
+  ScalarType type = sink ? sink->scalar_type() : ScalarType::Float;
+  bool isOther = type == ScalarType::Half || type == ScalarType::BFloat16;
+  if (isOther || type == ScalarType::Double)
+    return copyDense(*sink, ScalarType::Float);
+  return sink;
+}
+
+static void addArguments(Frame &frame, const Call &call, float *scale,
+                         const std::optional<Tensor> &sink) {
+  frame.add("q", call.q, call.rowsFirst);
+  frame.add("k", call.k, call.rowsFirst);
+  frame.add("v", call.v, call.rowsFirst);
+  if (call.scale)
+    frame.addScale(scale);
   if (sink)
     frame.add("sink", *sink);
-  if (captures)
-    for (const Tensor &x : *captures)
-      frame.add("captures", x);
-  for (const auto &[capture, least] : kernel.least)
-    checkLeast(captures, capture, least);
-  frame.add("output", output, rowsFirst);
-  frame.add("lse", lse);
-  frame.run(kernel);
+  for (size_t i = 0; i < call.numCaptures(); ++i)
+    frame.add(("captures[" + std::to_string(i) + "]").c_str(), (*call.captures)[i]);
 }
 
-static Tensor makeEmpty(std::initializer_list<int64_t> shape, ScalarType type) {
-  std::array<int64_t, 4> strides = {};
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= shape.begin()[i];
-  }
-  AtenTensorHandle handle;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
-      static_cast<int64_t>(shape.size()), shape.begin(), strides.data(),
-      torch::stable::detail::to<int32_t>(torch::stable::detail::from(type)),
-      aoti_torch_device_type_cpu(), 0, &handle));
-  return Tensor(handle);
+//===----------------------------------------------------------------------------------------===//
+// Forward
+//===----------------------------------------------------------------------------------------===//
+
+static Rows findRows(const Call &call) {
+  auto shape = call.q.sizes();
+  return {shape[0], shape[call.rowsFirst ? 2 : 1], shape[call.rowsFirst ? 1 : 2]};
+}
+
+static Tensor makeOutput(const Call &call) {
+  auto [b, h, m] = findRows(call);
+  int64_t shape[] = {b, call.rowsFirst ? m : h, call.rowsFirst ? h : m,
+                     call.program.source.valueDim};
+  return makeEmpty(shape, 4, call.q.scalar_type(), call.device());
+}
+
+static Tensor makeRows(const Call &call) {
+  return makeEmpty(findRows(call).data(), 3, ScalarType::Float, call.device());
+}
+
+/// `low` for a kernel that returns what lse lost to rounding.
+static void runForward(const Call &call, const Tensor &output, const Tensor &lse,
+                       const Tensor *low = nullptr) {
+  Frame frame(8 + call.numCaptures(), call.device());
+  float scale = toScale(call.scale);
+  std::optional<Tensor> sink = toSink(call.sink);
+  addArguments(frame, call, &scale, sink);
+  frame.add("output", output, call.rowsFirst);
+  frame.add("lse", lse);
+  if (low)
+    frame.add("lse_low", *low);
+  Wish wish = {call.device(), /*hasLow=*/low != nullptr, /*isInOrder=*/false, std::nullopt};
+  frame.run(call.program.find(wish));
 }
 
 static std::tuple<Tensor, Tensor> forward(Tensor q, Tensor k, Tensor v, std::optional<Tensor> sink,
                                           Captures captures, std::string source,
                                           std::optional<double> scale, bool rowsFirst) {
-  const Kernel &kernel = findKernel(source);
-  if (q.dim() != 4)
-    fail("invalid argument",
-         "q: expected 4 dimensions, got " + std::to_string(q.dim()) + " of them");
-  auto shape = q.sizes();
-  int64_t b = shape[0], h = shape[rowsFirst ? 2 : 1], m = shape[rowsFirst ? 1 : 2];
-  Tensor output = rowsFirst ? makeEmpty({b, m, h, kernel.valueDim}, q.scalar_type())
-                            : makeEmpty({b, h, m, kernel.valueDim}, q.scalar_type());
-  Tensor lse = makeEmpty({b, h, m}, ScalarType::Float);
-  run(kernel, q, k, v, sink, captures, scale, rowsFirst, output, lse);
+  auto program = findProgram(source);
+  Call call = {q, k, v, sink, captures, scale, rowsFirst, *program};
+  checkCall(call);
+  Tensor output = makeOutput(call), lse = makeRows(call);
+  runForward(call, output, lse);
   return {output, lse};
 }
 
 static void forwardOut(Tensor q, Tensor k, Tensor v, std::optional<Tensor> sink, Captures captures,
                        std::string source, std::optional<double> scale, bool rowsFirst,
                        Tensor output, Tensor lse) {
-  run(findKernel(source), q, k, v, sink, captures, scale, rowsFirst, output, lse);
+  auto program = findProgram(source);
+  Call call = {q, k, v, sink, captures, scale, rowsFirst, *program};
+  checkCall(call);
+  runForward(call, output, lse);
 }
+
+/// lse_low has no rows where gradients of the source do without it.
+static std::tuple<Tensor, Tensor, Tensor> record(Tensor q, Tensor k, Tensor v,
+                                                 std::optional<Tensor> sink, Captures captures,
+                                                 std::string source, std::optional<double> scale,
+                                                 bool rowsFirst) {
+  auto program = findProgram(source);
+  Call call = {q, k, v, sink, captures, scale, rowsFirst, *program};
+  checkCall(call);
+  Tensor output = makeOutput(call), lse = makeRows(call);
+  if (program->source.readsLow(q.is_cpu())) {
+    Tensor low = makeRows(call);
+    runForward(call, output, lse, &low);
+    return {output, lse, low};
+  }
+  runForward(call, output, lse);
+  auto [b, h, m] = findRows(call);
+  int64_t none[] = {b, h, 0};
+  return {output, lse, makeEmpty(none, 3, ScalarType::Float, call.device())};
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Backward
+//===----------------------------------------------------------------------------------------===//
+
+// Of libtorch_cpu.so: the stable ABI has no word for torch.use_deterministic_algorithms.
+[[gnu::weak]] const void *getContext() __asm__("_ZN2at13globalContextEv");
+[[gnu::weak]] bool
+isDeterministic(const void *) __asm__("_ZNK2at7Context23deterministicAlgorithmsEv");
+
+/// Whether PyTorch's programs ask for the same bits each time. Yes where that cannot be told.
+static bool wantsSameBits() {
+  return !getContext || !isDeterministic || isDeterministic(getContext());
+}
+
+template <typename Extents> static bool isRowMajor(const Extents &shape, const Extents &strides) {
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] != 1 && strides[i] != stride)
+      return false;
+    stride *= shape[i];
+  }
+  return true;
+}
+
+/// The tensor, or a copy where it is expanded, or has a gap or an address that a kernel may not
+/// read: gradients come as PyTorch makes them.
+static Tensor toDense(const Tensor &x) {
+  auto given = x.sizes(), steps = x.strides();
+  std::vector<int64_t> shape(given.begin(), given.end()), strides(steps.begin(), steps.end());
+  bool isDense = isRowMajor(shape, strides);
+  if (!isDense && shape.size() == 4) {
+    std::swap(shape[1], shape[2]);
+    std::swap(strides[1], strides[2]);
+    isDense = isRowMajor(shape, strides);
+  }
+  if (isDense && reinterpret_cast<uintptr_t>(x.data_ptr()) % 16 == 0)
+    return x;
+  return copyDense(x, x.scalar_type());
+}
+
+/// Those that are wanted, in the layout of what they are of; added to the frame.
+static std::vector<Tensor> addGradients(Frame &frame, const Call &call,
+                                        const std::vector<bool> &wanted) {
+  std::vector<Tensor> results;
+  auto add = [&](const char *name, const int64_t *shape, size_t rank, ScalarType type) {
+    results.push_back(makeEmpty(shape, rank, type, call.device()));
+    frame.add(name, results.back(), /*isSwapped=*/call.rowsFirst && name[2] != 's' && rank == 4);
+  };
+  const std::pair<const char *, const Tensor &> matrices[] = {
+      {"d_q", call.q}, {"d_k", call.k}, {"d_v", call.v}};
+  for (size_t i = 0; i < std::size(matrices); ++i)
+    if (wanted[i])
+      add(matrices[i].first, matrices[i].second.sizes().data(), 4, call.q.scalar_type());
+  int64_t heads = findRows(call)[1];
+  if (wanted[3])
+    add("d_sink", &heads, 1, ScalarType::Float);
+  for (size_t i = 0; i < call.numCaptures(); ++i) {
+    if (!wanted[Source::kNumNamed + i])
+      continue;
+    auto shape = (*call.captures)[i].sizes();
+    // Kernels sum in f32.
+    results.push_back(makeEmpty(shape.data(), shape.size(), ScalarType::Float, call.device()));
+    frame.add("d_captures", results.back());
+  }
+  return results;
+}
+
+static std::vector<Tensor> backward(Tensor dOutput, std::optional<Tensor> dLse, Tensor q, Tensor k,
+                                    Tensor v, std::optional<Tensor> sink, Captures captures,
+                                    Tensor output, Tensor lse, std::string source,
+                                    std::optional<double> scaleGiven, bool rowsFirst,
+                                    std::vector<bool> wanted, std::optional<Tensor> lseLow) {
+  auto program = findProgram(source);
+  Call call = {q, k, v, sink, captures, scaleGiven, rowsFirst, *program};
+  checkCall(call);
+  wanted.resize(Source::kNumNamed + call.numCaptures());
+  if (std::find(wanted.begin(), wanted.end(), true) == wanted.end())
+    return {};
+  bool isOnCPU = q.is_cpu(), hasLow = lseLow && program->source.readsLow(isOnCPU);
+  Frame frame(12 + 2 * wanted.size(), call.device());
+  float scale = toScale(call.scale);
+  std::optional<Tensor> wideSink = toSink(sink);
+  addArguments(frame, call, &scale, wideSink);
+  frame.add("output", output, rowsFirst);
+  frame.add("lse", lse);
+  if (hasLow)
+    frame.add("lse_low", *lseLow);
+  Tensor denseOutput = toDense(dOutput);
+  frame.add("d_output", denseOutput, rowsFirst);
+  std::optional<Tensor> denseLse;
+  if (dLse) {
+    denseLse = toDense(*dLse);
+    frame.add("d_lse", *denseLse);
+  }
+  std::vector<Tensor> results = addGradients(frame, call, wanted);
+  Wish wish = {call.device(), /*hasLow=*/false, /*isInOrder=*/!isOnCPU && wantsSameBits(),
+               Gradients{wanted, dLse.has_value(), hasLow}};
+  frame.run(program->find(wish));
+  return results;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Registration
+//===----------------------------------------------------------------------------------------===//
 
 #define ATTN_INPUTS                                                                                \
   "Tensor q, Tensor k, Tensor v, Tensor? sink, Tensor[]? captures, str source, float? scale, "     \
   "bool rows_first"
+#define ATTN_GRADIENTS                                                                             \
+  "Tensor d_output, Tensor? d_lse, Tensor q, Tensor k, Tensor v, Tensor? sink, "                   \
+  "Tensor[]? captures, Tensor output, Tensor lse, str source, float? scale, bool rows_first, "     \
+  "bool[] wanted, Tensor? lse_low=None"
 
 // Functions of PyTorch 2.12, null in those before, where operators have no tags.
 extern "C" {
@@ -345,7 +359,12 @@ class Definitions {
 public:
   Definitions() {
     TORCH_ERROR_CODE_CHECK(aoti_torch_library_init_def("attn", __FILE__, __LINE__, &library));
-    define("forward(" ATTN_INPUTS ") -> (Tensor output, Tensor lse)");
+    for (const char *plain : {"", "_plain"}) {
+      std::string end = plain;
+      define("forward" + end + "(" ATTN_INPUTS ") -> (Tensor output, Tensor lse)");
+      define("record" + end + "(" ATTN_INPUTS ") -> (Tensor output, Tensor lse, Tensor lse_low)");
+      define("backward" + end + "(" ATTN_GRADIENTS ") -> Tensor[]");
+    }
     define("forward_out(" ATTN_INPUTS ", *, Tensor(a!) output, Tensor(b!) lse) -> ()");
   }
   Definitions(const Definitions &) = delete;
@@ -353,12 +372,13 @@ public:
   ~Definitions() { aoti_torch_delete_library_object(library); }
 
 private:
-  void define(const char *schema) {
+  void define(const std::string &schema) {
     if (torch_library_def_with_tags) {
       int32_t tag = torch_tag_pt2_compliant_tag();
-      TORCH_ERROR_CODE_CHECK(torch_library_def_with_tags(library, schema, &tag, /*count=*/1));
+      TORCH_ERROR_CODE_CHECK(
+          torch_library_def_with_tags(library, schema.c_str(), &tag, /*count=*/1));
     } else {
-      TORCH_ERROR_CODE_CHECK(aoti_torch_library_def(library, schema));
+      TORCH_ERROR_CODE_CHECK(aoti_torch_library_def(library, schema.c_str()));
     }
   }
 
@@ -368,7 +388,19 @@ private:
 
 static const Definitions definitions;
 
-STABLE_TORCH_LIBRARY_IMPL(attn, CPU, library) {
+/// The same code for all devices: tensors say which one is meant.
+template <typename Library> static void implement(Library &library) {
   library.impl("forward", TORCH_BOX(&forward));
   library.impl("forward_out", TORCH_BOX(&forwardOut));
+  library.impl("record", TORCH_BOX(&record));
+  library.impl("backward", TORCH_BOX(&backward));
+  library.impl("forward_plain", TORCH_BOX(&forward));
+  library.impl("record_plain", TORCH_BOX(&record));
+  library.impl("backward_plain", TORCH_BOX(&backward));
 }
+
+STABLE_TORCH_LIBRARY_IMPL(attn, CPU, library) { implement(library); }
+STABLE_TORCH_LIBRARY_IMPL(attn, CUDA, library) { implement(library); }
+
+/// For tests: how many sources are kept.
+extern "C" ATTN_EXPORT size_t attn_torch_count_programs() { return countPrograms(); }
