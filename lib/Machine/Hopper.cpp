@@ -63,6 +63,7 @@ constinit const Machine attn::kHopper = {
     .registerStep = 8,
     .leastRegisters = 24,
     .mostRegisters = 255,
+    .otherRegisters = 16,
 
     .costs = {.tensorFlops = 4096,
               .exps = 16,

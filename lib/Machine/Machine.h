@@ -156,6 +156,9 @@ struct Machine {
   // Registers: of a multiprocessor; what budgets are multiples of; the least and the most of a
   // thread.
   int64_t registers, registerStep, leastRegisters, mostRegisters;
+  /// Those that every thread wants besides the tiles that a program of room 6 counts: addresses,
+  /// coordinates, slots. Below them ptxas spills. 0: nobody has compared the count with ptxas.
+  int64_t otherRegisters = 0;
 
   Costs costs;
 

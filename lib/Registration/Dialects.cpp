@@ -8,6 +8,7 @@
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "dialects/Tile/IR/TileDialect.h"
+#include "lib/Pipelines/LowerCandidates.h"
 #include "lib/Registration/Registration.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,4 +55,5 @@ void attn::registerDialects(DialectRegistry &registry) {
   scf::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
   vector::registerBufferizableOpInterfaceExternalModels(registry);
+  registerCandidates(registry);
 }

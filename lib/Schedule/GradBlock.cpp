@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Schedule/GradBlock.h"
+#include "lib/Machine/Reserves.h"
 #include "lib/Schedule/GPUBlock.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -86,7 +87,8 @@ static int64_t getOperandQuarters(const GradBlock &block) {
   return block.parts > 1 ? 2 * block.parts + 4 : 2;
 }
 
-/// What the rule takes to be needed, as ptxas tells (ExecutionAssemble): scores and gradients of
+/// What the rule takes to be needed where nobody has counted registers of lowered programs
+/// (Machine::otherRegisters), as ptxas tells (ExecutionAssemble): scores and gradients of
 /// weights, half as much for one of them as an operand, and what regions keep, with numbers of rows
 /// along the columns. Wide sums leave masks no registers to spare.
 static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
@@ -142,8 +144,7 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
 /// What is needed in any case: both products, and one of their tiles as an operand.
 static int64_t getLeastRegisters(const Machine &machine, const GradBlock &block) {
   int64_t products = block.dividesSums ? 4 : 4 + 4;
-  return getRegisters(machine, block, products + getOperandQuarters(block)) +
-         machine.product.registers;
+  return getRegisters(machine, block, products + getOperandQuarters(block));
 }
 
 static int64_t getBudget(const Machine &machine, const GradBlock &block) {
@@ -181,12 +182,85 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
          machine.stageBytes;
 }
 
-bool attn::fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work) {
-  // Rings of numbers of the rows that run.
+/// Whether shared memory has room for a block, with rings of numbers of the rows that run.
+static bool fitsShared(const Machine &machine, const GradBlock &block, const GradWork &work) {
   int64_t ring = llvm::alignTo(block.running * block.stages * sizeof(float), machine.stageBytes);
   int64_t numbers = block.rowsRun ? (work.readsLow ? 3 : 2) * ring : 0;
-  return getSafeRegisters(machine, block, work) <= getBudget(machine, block) &&
-         countSharedBytes(machine, block) + numbers <= machine.sharedBytes;
+  return countSharedBytes(machine, block) + numbers <= machine.sharedBytes;
+}
+
+/// Whether sums and products leave a thread what one needs in any case, and where products sum over
+/// padding, another tile and a half.
+static bool fitsLeast(const Machine &machine, const GradBlock &block) {
+  int64_t padding = isUneven(machine, block) ? machine.getTileRegisters(block.running) * 3 / 2 : 0;
+  return getLeastRegisters(machine, block) + padding + machine.product.registers <=
+         getBudget(machine, block);
+}
+
+/// Whether a mask does more than to bound the keys of a row from one side. Where sums are wide,
+/// each further operation counts.
+static bool isWork(const Machine &machine, const GradBlock &block, const GradWork &work) {
+  bool isNarrow = std::max(block.headDim, block.valueDim) <= machine.getWarpgroupRows();
+  return work.maskOperations > (isNarrow ? 4 : 1);
+}
+
+/// Registers of a thread that the count of tiles does not see (lib/Machine/Reserves.h). A first
+/// reason and a second one add up.
+static int64_t countOthers(const Machine &machine, const GradBlock &block, const GradWork &work) {
+  constexpr const Reserves &reserves = kReserves;
+  int64_t columns = std::max(block.headDim, block.valueDim);
+  int64_t tile = machine.getTileRegisters(block.running);
+  // Descriptors are more than there are uniform registers: of wide tiles that stay, or for two wide
+  // sums.
+  int64_t sums = block.dividesSums ? 0 : getSumColumns(block);
+  bool isWide = columns > 3 * machine.getWarpgroupRows() || sums >= 6 * machine.getWarpgroupRows();
+  // Several ranges have a loop each, with bounds of its own.
+  bool isSome = work.maskOperations > reserves.some;
+  bool hasRanges = work.otherRanges > 0 || isSome;
+  // What masks read waits in registers where sums leave few, as what scores read for a derivative.
+  bool reads = ((work.readsMask || work.gathersMask) && columns > machine.getWarpgroupRows()) ||
+               (work.gathersScore && work.derivesScores);
+  // Constants and values between the steps of a function that takes dozens of instructions.
+  bool hasFunction = work.hasFactor || work.isLong;
+  int64_t first = hasRanges                                         ? reserves.ranges
+                  : isWide || reads || isWork(machine, block, work) ? reserves.reads
+                                                                    : 0;
+  if (hasFunction)
+    first =
+        std::max(first, reserves.function + tile * (work.isLong && work.derivesScores ? 8 : 5) / 8);
+  bool isMuch = work.maskOperations > reserves.many;
+  bool keepsMore = (block.dividesSums && isSome) || work.keptScores > 1;
+  // Ranges, and what is read or computed for each of them.
+  bool readsMore =
+      hasRanges && (reads || (work.otherRanges > 0 && work.maskOperations / 2 >= reserves.some));
+  bool hasBoth = (isWide && hasFunction) || (reads && hasRanges) ||
+                 (work.derivesScores && !block.rowsRun) || sums > 4 * machine.getWarpgroupRows();
+  int64_t second = isMuch                ? reserves.manyOperations
+                   : keepsMore           ? reserves.more
+                   : isWide && readsMore ? reserves.wideRanges
+                   : hasBoth             ? reserves.both
+                                         : 0;
+  // Products that sum over padding do not start with the numbers of rows.
+  int64_t padding = isUneven(machine, block) ? tile : 0;
+  return machine.product.registers + first + second + padding;
+}
+
+/// Whether a count was compared with ptxas: not for elements of several factors, nor for rows of
+/// sequences, whose bounds and zeros are no tiles.
+bool attn::isCounted(const Machine &machine, const GradBlock &block, const GradWork &work) {
+  return machine.otherRegisters > 0 && block.parts == 1 && !work.isRagged;
+}
+
+bool attn::fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work,
+                         CountSpare countSpare) {
+  if (!isCounted(machine, block, work))
+    return fitsShared(machine, block, work) &&
+           getSafeRegisters(machine, block, work) <= getBudget(machine, block);
+  // What the sums and products alone take says enough of most blocks that do not fit.
+  int64_t others = countOthers(machine, block, work);
+  return fitsShared(machine, block, work) &&
+         getBudget(machine, block) - getLeastRegisters(machine, block) >= others &&
+         countSpare(block) >= std::max(others, machine.otherRegisters);
 }
 
 static int64_t getRunningStep(const Machine &machine, const GradBlock &block) {
@@ -200,30 +274,56 @@ static bool isSlow(const Machine &machine, const GradBlock &block) {
          block.running < 2 * machine.getWarpgroupRows();
 }
 
+/// The first of some sizes that fits, of which none fits before one that does not; 0 if none does.
+static int64_t findFirst(llvm::ArrayRef<int64_t> sizes, llvm::function_ref<bool(int64_t)> fits) {
+  // Sums and products tell the size in most cases.
+  if (sizes.empty() || fits(sizes.front()))
+    return sizes.empty() ? 0 : sizes.front();
+  const int64_t *first = std::partition_point(sizes.begin() + 1, sizes.end(),
+                                              [&](int64_t size) { return !fits(size); });
+  return first == sizes.end() ? 0 : *first;
+}
+
 /// The most rows that run, with as many stages as that leaves; whether there is such a block.
 static bool chooseRunning(const Machine &machine, GradBlock &block, const GradWork &work,
-                          int64_t leastStages) {
-  int64_t step = getRunningStep(machine, block), most = 2 * machine.getWarpgroupRows();
+                          int64_t leastStages, CountSpare countSpare) {
+  int64_t step = getRunningStep(machine, block), rows = machine.getWarpgroupRows();
+  // A score that is read has an address of its own, which waits with it. Under a mask of several
+  // bounds, wide tiles compute what the mask drops.
+  bool isNarrow = block.rowsRun ? work.isLong && block.dividesSums
+                                : work.gathersScore || isWork(machine, block, work);
+  int64_t most = isNarrow && isCounted(machine, block, work) ? rows : 2 * rows;
+  auto fits = [&](int64_t running, CountSpare count) {
+    block.running = running;
+    return fitsGradBlock(machine, block, work, count);
+  };
+  auto countMost = [&](const GradBlock &) { return machine.mostRegisters; };
   for (block.stages = std::min<int64_t>(2, machine.stages); block.stages >= leastStages;
-       --block.stages)
-    for (block.running = llvm::alignDown(most, step); block.running > 0; block.running -= step)
-      if (!isSlow(machine, block) && fitsGradBlock(machine, block, work))
-        return true;
+       --block.stages) {
+    llvm::SmallVector<int64_t> sizes;
+    for (int64_t running = llvm::alignDown(most, step); running > 0; running -= step)
+      if (fits(running, countMost) && !isSlow(machine, block))
+        sizes.push_back(running);
+    block.running = findFirst(sizes, [&](int64_t running) { return fits(running, countSpare); });
+    if (block.running > 0)
+      return true;
+  }
   return false;
 }
 
-GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work) {
+GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work,
+                                CountSpare countSpare) {
   block.owned = 2 * machine.getWarpgroupRows();
   // Loops over several ranges keep addresses of all parts apart.
   bool keepsAddresses = block.parts > 1 && !block.rowsRun && work.otherRanges > 0;
-  if (!keepsAddresses && chooseRunning(machine, block, work, /*leastStages=*/1))
+  if (!keepsAddresses && chooseRunning(machine, block, work, /*leastStages=*/1, countSpare))
     return block;
   // What stays is three times as much in parts, and may be more than the machine has.
   block.stages = 1;
   block.running = getRunningStep(machine, block);
   if (block.parts > 1 || countSharedBytes(machine, block) > machine.sharedBytes) {
     block.owned = machine.getWarpgroupRows();
-    if (chooseRunning(machine, block, work, /*leastStages=*/1))
+    if (chooseRunning(machine, block, work, /*leastStages=*/1, countSpare))
       return block;
   }
   block.stages = 1;
@@ -232,7 +332,7 @@ GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const G
 }
 
 std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBlock block,
-                                                  GradWork work) {
+                                                  GradWork work, CountSpare countSpare) {
   // Under a mask, sums over padding spill (bench/NOTES.md).
   if (!machine.hasRoles() || machine.product.form == Product::Form::Tensor || !block.rowsRun ||
       !block.sumsKeys || !block.sumsValues || block.parts > 1 || work.derivesScores ||
@@ -242,9 +342,9 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
   work.heldTiles = 0;
   block.dividesSums = true;
   block.owned = machine.getWarpgroupRows();
-  // With one stage the roles would wait for each other. A block with fewer rows than keys has no
-  // registers left either: the count knows tiles only, and masks keep other values too.
-  if (!chooseRunning(machine, block, work, /*leastStages=*/2) || block.running < block.owned)
+  // With one stage the roles would wait for each other.
+  if (!chooseRunning(machine, block, work, /*leastStages=*/2, countSpare) ||
+      block.running < block.owned)
     return std::nullopt;
   return block;
 }
@@ -305,15 +405,13 @@ std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBloc
   if (!block.sumsKeys || !block.sumsValues ||
       std::max(block.headDim, block.valueDim) > block.owned || (isTransposed && !fillsFragments))
     return std::nullopt;
-  GradWork numbers;
-  numbers.readsLow = work.readsLow;
   int64_t all = machine.getWarpgroupRows();
   int64_t filled[] = {all, all * 3 / 4, all / 2}, square[] = {2 * all};
   int64_t step = getRunningStep(machine, block);
   for (int64_t rows : isTransposed ? llvm::ArrayRef(filled) : llvm::ArrayRef(square)) {
     block.running = rows;
-    if (rows % step == 0 && leavesRegisters(machine, block, work) &&
-        fitsGradBlock(machine, block, numbers))
+    if (rows % step == 0 && leavesRegisters(machine, block, work) && fitsLeast(machine, block) &&
+        fitsShared(machine, block, work))
       return block;
   }
   return std::nullopt;
@@ -344,13 +442,17 @@ std::string attn::refuseGradBlock(const Machine &machine, const GradBlock &block
     return why;
   if (std::string why = refuse("stages", block.stages, 1, machine.stages); !why.empty())
     return why;
-  int64_t registers = getLeastRegisters(machine, block), budget = getBudget(machine, block);
+  int64_t registers = getLeastRegisters(machine, block) + machine.product.registers,
+          budget = getBudget(machine, block);
   int64_t bytes = countSharedBytes(machine, block);
   if (registers <= budget && bytes <= machine.sharedBytes)
     return {};
-  GradBlock nearest = chooseGradBlock(machine, block);
+  auto countLeast = [&](const GradBlock &each) {
+    return getBudget(machine, each) - getLeastRegisters(machine, each);
+  };
+  GradBlock nearest = chooseGradBlock(machine, block, {}, countLeast);
   std::string end = "no block fits these head dimensions";
-  if (fitsGradBlock(machine, nearest, {}))
+  if (fitsGradBlock(machine, nearest, {}, countLeast))
     end =
         formatv("the nearest is {0} {1} and stages {2}", running, nearest.running, nearest.stages);
   if (registers > budget)

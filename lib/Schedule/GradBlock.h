@@ -14,6 +14,7 @@
 
 #include "lib/Machine/Machine.h"
 #include "lib/Schedule/Schedule.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <optional>
 #include <string>
 
@@ -87,12 +88,20 @@ struct GradWork {
   bool divides = false;
 };
 
+/// Whether the rule asks the lowered program, or has a formula.
+bool isCounted(const Machine &machine, const GradBlock &block, const GradWork &work);
+
+/// Registers of a thread that the tiles of a block leave of its budget.
+using CountSpare = llvm::function_ref<int64_t(const GradBlock &)>;
+
 /// The block with `owned`, `running` and `stages` of the rule. Where none fits, the least that
 /// there is.
-GradBlock chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work = {});
+GradBlock chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work,
+                          CountSpare countSpare);
 
-/// Whether a thread and shared memory have what the rule takes to be needed.
-bool fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work = {});
+/// Whether shared memory has room for a block, and its tiles leave a thread what it takes besides.
+bool fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work,
+                   CountSpare countSpare);
 
 /// The block of the rule that also adds to the gradients of queries, if the machine has one: the
 /// product for them has the rows of all consumers, either its rows or the head dimension.
@@ -101,7 +110,8 @@ std::optional<GradBlock> chooseFusedBlock(const Machine &machine, GradBlock bloc
 
 /// The block of the rule whose sums for keys and for values are of two roles, if the machine has
 /// one: both have the weights, and nothing else of each other.
-std::optional<GradBlock> chooseDividedBlock(const Machine &machine, GradBlock block, GradWork work);
+std::optional<GradBlock> chooseDividedBlock(const Machine &machine, GradBlock block, GradWork work,
+                                            CountSpare countSpare);
 
 } // namespace attn
 

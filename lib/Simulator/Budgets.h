@@ -20,9 +20,6 @@ void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings);
 /// scalars and other values of the target's compiler come on top.
 void checkRegisters(const Program &program, std::vector<Finding> &findings);
 
-/// Registers of a thread that the tiles of a region take at the worst place, and that place.
-std::pair<int64_t, mlir::Operation *> countRegisters(mlir::Region &region);
-
 } // namespace attn::sim
 
 #endif // ATTN_LIB_SIMULATOR_BUDGETS_H

@@ -167,21 +167,6 @@ static GradWork measure(const Machine &machine, ScoredOpInterface op) {
 /// Products of fewer columns wait for shared memory.
 static constexpr int64_t kLeastRunning = 32;
 
-/// Whether a thread has no registers for both sums, in the best block that there is. With factors,
-/// to make the weights twice costs less than narrow products.
-static bool isTooMuch(const Machine &machine, const GradBlock &block, const GradWork &work) {
-  return !fitsGradBlock(machine, block, work) || (work.hasFactor && block.running < kLeastRunning);
-}
-
-/// Both sums as the business of two roles, where they are too much for one, or leave it narrow
-/// products only.
-static std::optional<GradBlock> findDivision(const Machine &machine, const GradBlock &block,
-                                             const GradWork &work) {
-  bool isNarrow = block.rowsRun && block.running < kLeastRunning;
-  return isNarrow || isTooMuch(machine, block, work) ? chooseDividedBlock(machine, block, work)
-                                                     : std::nullopt;
-}
-
 /// Tiles lie in cells, and are listed. Blocks that own rows have no loop where blocks that own keys
 /// add to their sums.
 static void fitToCells(ScoredOpInterface op, Schedule &schedule) {
@@ -193,26 +178,78 @@ static void fitToCells(ScoredOpInterface op, Schedule &schedule) {
   schedule.lists = hasLoop && part.rows != 0;
 }
 
-static Choice chooseBlock(ScoredOpInterface op, const GradWork &work, const Machine &machine) {
-  if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op.getOperation()))
-    if (auto block = chooseFusedBlock(machine, describe(op), work))
-      return {getSchedule(machine, *block), "cuda-grad-fused"};
-  GradBlock block = chooseGradBlock(machine, describe(op), work);
-  if (auto divided = findDivision(machine, block, work))
-    return {getSchedule(machine, *divided), "cuda-grad-divided"};
-  return {getSchedule(machine, block), block.rowsRun ? "cuda-grad-keys" : "cuda-grad-rows"};
-}
+namespace {
+/// Chooses the block of one pass.
+class PassRule {
+public:
+  PassRule(ScoredOpInterface op, const Machine &machine, CandidateRegisters &registers)
+      : op(op), machine(machine), registers(registers), work(measure(machine, op)) {}
 
-Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
-  auto scored = dyn_cast<ScoredOpInterface>(op);
+  Choice choose() {
+    if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op.getOperation()))
+      if (auto block = chooseFusedBlock(machine, describe(op), work))
+        return fit(*block, "cuda-grad-fused");
+    GradBlock block = chooseWhole();
+    if (auto divided = findDivision(block))
+      return fit(*divided, "cuda-grad-divided");
+    return fit(block, block.rowsRun ? "cuda-grad-keys" : "cuda-grad-rows");
+  }
+
+  /// Whether both sums do not fit a thread together, and two roles cannot share them out either.
+  bool splitsSums() {
+    GradBlock block = chooseWhole();
+    return isTooMuch(block) && !findDivision(block);
+  }
+
+private:
+  Schedule makeSchedule(const GradBlock &block) {
+    Schedule schedule = getSchedule(machine, block);
+    if (work.isListed)
+      fitToCells(op, schedule);
+    return schedule;
+  }
+  Choice fit(const GradBlock &block, StringRef rule) { return {makeSchedule(block), rule}; }
+
+  int64_t countSpare(const GradBlock &block) {
+    return registers.countSpare(op, makeSchedule(block)).value_or(0);
+  }
+  auto getCount() {
+    return [this](const GradBlock &block) { return countSpare(block); };
+  }
+
+  GradBlock chooseWhole() { return chooseGradBlock(machine, describe(op), work, getCount()); }
+
+  /// Whether a thread has no registers for both sums, in the best block that there is. With
+  /// factors, to make the weights twice costs less than narrow products.
+  bool isTooMuch(const GradBlock &block) {
+    return !fitsGradBlock(machine, block, work, getCount()) ||
+           (work.hasFactor && block.running < kLeastRunning);
+  }
+
+  /// Both sums as the business of two roles, where they are too much for one, or leave it narrow
+  /// products only.
+  std::optional<GradBlock> findDivision(const GradBlock &block) {
+    // Where a count says what fits, 32 rows are few under a mask too.
+    bool isFew = isCounted(machine, block, work) && work.isMasked;
+    int64_t least = isFew ? kLeastRunning + 1 : kLeastRunning;
+    bool isNarrow = block.rowsRun && block.running < least;
+    return isNarrow || isTooMuch(block) ? chooseDividedBlock(machine, block, work, getCount())
+                                        : std::nullopt;
+  }
+
+  ScoredOpInterface op;
+  const Machine &machine;
+  CandidateRegisters &registers;
+  GradWork work;
+};
+} // namespace
+
+Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine,
+                               CandidateRegisters *registers) {
+  if (auto scored = dyn_cast<ScoredOpInterface>(op))
+    return PassRule(scored, machine, *registers).choose();
   int64_t rows = 2 * machine.getWarpgroupRows();
-  if (!scored)
-    return {{.blockM = rows, .blockN = rows, .consumers = 2}, "cuda-rows"};
-  GradWork work = measure(machine, scored);
-  Choice choice = chooseBlock(scored, work, machine);
-  if (work.isListed)
-    fitToCells(scored, choice.schedule);
-  return choice;
+  return {{.blockM = rows, .blockN = rows, .consumers = 2}, "cuda-rows"};
 }
 
 std::string attn::refuseGradSchedule(const Machine &machine, ScoredOpInterface op,
@@ -234,13 +271,10 @@ void attn::checkFused(ModuleOp module, const Machine &machine) {
   });
 }
 
-void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine) {
-  if (!op.getDKey() || !op.getDValue())
-    return;
+void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine,
+                     CandidateRegisters &registers) {
   auto scored = cast<ScoredOpInterface>(op.getOperation());
-  GradWork work = measure(machine, scored);
-  GradBlock block = chooseGradBlock(machine, describe(scored), work);
-  if (!isTooMuch(machine, block, work) || findDivision(machine, block, work))
+  if (!op.getDKey() || !op.getDValue() || !PassRule(scored, machine, registers).splitsSums())
     return;
   OpBuilder b(op);
   auto createPass = [&](Type keyType, Type valueType) {

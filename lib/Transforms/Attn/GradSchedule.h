@@ -9,19 +9,21 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_GRADSCHEDULE_H
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/CandidateRegisters.h"
 #include "lib/Transforms/Attn/ScheduleRule.h"
 
 namespace attn {
 
-/// Sizes for one pass of gradients, or for the sums by rows.
-Choice chooseGradForCUDA(mlir::Operation *op, const Machine &machine);
+/// Sizes for one pass of gradients, or for the sums by rows, which need no `registers`.
+Choice chooseGradForCUDA(mlir::Operation *op, const Machine &machine,
+                         CandidateRegisters *registers);
 
 /// Why the machine has no such block for the pass, with the nearest; empty if it has.
 std::string refuseGradSchedule(const Machine &machine, ScoredOpInterface op, ScheduleAttr schedule);
 
 /// Makes two passes of one over rows whose sums for keys and values do not fit a thread together,
 /// unless two roles can share them out.
-void splitSums(AttentionGradKeyValueOp op, const Machine &machine);
+void splitSums(AttentionGradKeyValueOp op, const Machine &machine, CandidateRegisters &registers);
 
 /// Leaves the mark of a fused form where the machine has a block for it.
 void checkFused(mlir::ModuleOp module, const Machine &machine);

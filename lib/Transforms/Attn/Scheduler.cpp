@@ -37,7 +37,8 @@ static Choice fitToCells(Operation *op, Choice choice) {
 Choice Scheduler::choose(Operation *op) const {
   auto attention = dyn_cast<AttentionOp>(op);
   if (!attention)
-    return machine ? chooseGradForCUDA(op, *machine) : fitToCells(op, chooseGradForCPU(lanes));
+    return machine ? chooseGradForCUDA(op, *machine, registers.get())
+                   : fitToCells(op, chooseGradForCPU(lanes));
   Type element = attention.getQuery().getType().getElementType();
   if (!machine)
     return fitToCells(op, chooseForCPU(lanes, bf16Dot && element.isBF16()));

@@ -9,6 +9,7 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_SCHEDULER_H
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/CandidateRegisters.h"
 #include "lib/Transforms/Attn/ScheduleRule.h"
 
 namespace attn {
@@ -24,6 +25,8 @@ struct Scheduler {
   int64_t lanes = 16;
   bool bf16Dot = false;
   Overrides said;
+  /// On a GPU, what gradients take of a thread's registers.
+  std::shared_ptr<CandidateRegisters> registers = nullptr;
 
   int64_t countSplits() const { return said.get(&Schedule::splits).value_or(1); }
   /// Whether somebody has said rows or keys, or also how many of them are in flight.

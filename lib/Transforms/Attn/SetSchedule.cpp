@@ -88,6 +88,24 @@ struct SetSchedulePass
     return why.empty() ? success() : op->emitOpError(why);
   }
 
+  /// Null where no pass of gradients asks for them.
+  FailureOr<std::shared_ptr<CandidateRegisters>> makeRegisters() {
+    bool asks = getOperation()
+                    .walk([](Operation *op) {
+                      return isa<AttentionGradQueryOp, AttentionGradKeyValueOp>(op)
+                                 ? WalkResult::interrupt()
+                                 : WalkResult::advance();
+                    })
+                    .wasInterrupted();
+    if (target == "cpu" || !asks)
+      return std::shared_ptr<CandidateRegisters>();
+    auto *dialect = getContext().getLoadedDialect<AttnDialect>();
+    if (auto *candidates = dialect->getRegisteredInterface<CandidateInterface>())
+      return std::shared_ptr<CandidateRegisters>(candidates->makeRegisters());
+    return getOperation().emitError("expected the passes down to room 6 in the registry of "
+                                    "dialects, got dialects alone (registerCandidates adds them)");
+  }
+
   LogicalResult transform() override {
     if (failed(checkOptions()))
       return failure();
@@ -98,14 +116,17 @@ struct SetSchedulePass
       module->setAttr(plan::PlanDialect::kTargetAttrName,
                       plan::TargetAttr::get(&getContext(), machine->name));
     }
+    auto registers = makeRegisters();
+    if (failed(registers))
+      return failure();
     if (machine) {
       checkFused(module, *machine);
       module.walk([&](AttentionGradKeyValueOp op) {
         if (!op->hasAttr(kFusedAttrName))
-          splitSums(op, *machine);
+          splitSums(op, *machine, **registers);
       });
     }
-    Scheduler scheduler{machine, lanes, bf16Dot, words.get()};
+    Scheduler scheduler{machine, lanes, bf16Dot, words.get(), *registers};
     WalkResult walk = module.walk([&](Operation *op) -> WalkResult {
       if (isa<AttentionOp, RowDeltaOp, AttentionGradDeltaOp, AttentionGradQueryOp,
               AttentionGradKeyValueOp>(op))

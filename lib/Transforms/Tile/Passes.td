@@ -368,4 +368,15 @@ def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
   let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
+def CountRegistersPass : Pass<"tile-count-registers", "::mlir::ModuleOp"> {
+  let summary = "says how many registers the tiles of each role take";
+  let description = [{
+    Analysis only. For each role of a kernel, a remark tells the registers of a thread that its
+    tiles take at the worst place, and its budget. The rule chooses blocks by that number.
+
+    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`, the same. Fails when:
+    nothing fails.
+  }];
+}
+
 #endif // ATTN_TRANSFORMS_TILE_PASSES_TD

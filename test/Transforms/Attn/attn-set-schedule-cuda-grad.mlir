@@ -12,7 +12,7 @@ func.func @gradients(%a: !d64, %b: !d128, %lse: !r, %c: f32) -> (!d64, !d64, !d6
   // CHECK: attn.row_delta {{.*}}schedule<block_m = 128,
   // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
   // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
-  // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 64, stages = 2, consumers = 2>
+  // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
   // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 64, block_n = 128, stages = 2, consumers = 2>
   %nl, %delta = attn.row_delta %a, %a, %lse : !d64, !d64, !r -> !r, !r
   %0 = attn.attention_grad_query %a, %a, %a, %a, %nl, %delta : !d64, !d64, !d64, !d64, !r, !r -> d_query(!d64)
