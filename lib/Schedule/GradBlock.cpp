@@ -246,9 +246,12 @@ static int64_t countOthers(const Machine &machine, const GradBlock &block, const
 }
 
 /// Whether a count was compared with ptxas: not for elements of several factors, nor for rows of
-/// sequences, whose bounds and zeros are no tiles.
+/// sequences and tiles of lists, whose bounds, zeros and places are no tiles, nor for long
+/// functions and factors of the widest heads.
 bool attn::isCounted(const Machine &machine, const GradBlock &block, const GradWork &work) {
-  return machine.otherRegisters > 0 && block.parts == 1 && !work.isRagged;
+  bool isWidest = std::max(block.headDim, block.valueDim) > 3 * machine.getWarpgroupRows();
+  return machine.otherRegisters > 0 && block.parts == 1 && !work.isRagged && !work.isListed &&
+         !((work.isLong || work.hasFactor) && isWidest);
 }
 
 bool attn::fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work,

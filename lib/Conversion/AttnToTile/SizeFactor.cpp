@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToTile/SizeFactor.h"
-#include "dialects/Attn/IR/AttnViews.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "llvm/Support/MathExtras.h"
