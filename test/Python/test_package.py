@@ -33,7 +33,7 @@ inputs, wanted = torch.load(sys.argv[2])
 with torch.profiler.profile() as profile:
     got = torch._inductor.aoti_load_package(sys.argv[1])(*inputs)
 assert torch.allclose(got, wanted, atol=1e-5), (got - wanted).abs().max()
-print("served", sum(event.name == "attn::forward" for event in profile.events()))
+print("served", sum(event.name == "attn::forward_plain" for event in profile.events()))
 """
 
 
