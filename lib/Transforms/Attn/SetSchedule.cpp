@@ -92,9 +92,8 @@ struct SetSchedulePass
   FailureOr<std::shared_ptr<CandidateRegisters>> makeRegisters() {
     bool asks = getOperation()
                     .walk([](Operation *op) {
-                      return isa<AttentionGradQueryOp, AttentionGradKeyValueOp>(op)
-                                 ? WalkResult::interrupt()
-                                 : WalkResult::advance();
+                      bool isPass = isa<ScoredOpInterface>(op) && !isa<AttentionOp>(op);
+                      return isPass ? WalkResult::interrupt() : WalkResult::advance();
                     })
                     .wasInterrupted();
     if (target == "cpu" || !asks)
