@@ -493,9 +493,7 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
   if (!type.getElementType().isF32())
     return function.emitOpError("expected the gradient of a captured tensor to be f32, got ")
            << type.getElementType();
-  FailureOr<ArrayAttr> grid = getGridOfZeros(
-      plan::getMachine(function), type, empty.getMixedSizes(),
-      [&](OpFoldResult size, int64_t step) { return getSizeFactor(function, size, step); });
+  FailureOr<ArrayAttr> grid = getGridOfZeros(function, type, empty.getMixedSizes());
   if (failed(grid))
     return failure();
   auto attribute =

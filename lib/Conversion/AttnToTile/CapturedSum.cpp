@@ -9,6 +9,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
 #include "lib/Conversion/AttnToTile/Regions.h"
+#include "lib/Conversion/AttnToTile/SizeFactor.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -258,13 +259,13 @@ static int64_t getTile(const Machine &machine, MemRefType type, int64_t dim) {
   return isColumns ? kZeros : std::max(kZeros, machine.getWarpgroupRows());
 }
 
-FailureOr<ArrayAttr>
-attn::getGridOfZeros(const Machine &machine, MemRefType type, ArrayRef<OpFoldResult> sizes,
-                     llvm::function_ref<FailureOr<Attribute>(OpFoldResult, int64_t)> getFactor) {
+FailureOr<ArrayAttr> attn::getGridOfZeros(Operation *function, MemRefType type,
+                                          ArrayRef<OpFoldResult> sizes) {
+  const Machine &machine = plan::getMachine(function);
   Builder b(type.getContext());
   SmallVector<Attribute> factors;
   for (auto [dim, size] : llvm::enumerate(sizes)) {
-    FailureOr<Attribute> factor = getFactor(size, getTile(machine, type, dim));
+    FailureOr<Attribute> factor = getSizeFactor(function, size, getTile(machine, type, dim));
     if (failed(factor))
       return failure();
     factors.push_back(*factor);

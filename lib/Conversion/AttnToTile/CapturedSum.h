@@ -57,9 +57,9 @@ llvm::SmallVector<mlir::Value> getPlace(BlockConverter &block, ContributeOp cont
 mlir::LogicalResult addRows(BlockConverter &block, mlir::ValueRange unadded);
 
 /// A kernel before that of the sum makes its memory zeros: a block of the grid makes one tile.
-mlir::FailureOr<mlir::ArrayAttr> getGridOfZeros(
-    const Machine &machine, mlir::MemRefType type, llvm::ArrayRef<mlir::OpFoldResult> sizes,
-    llvm::function_ref<mlir::FailureOr<mlir::Attribute>(mlir::OpFoldResult, int64_t)> getFactor);
+/// Sizes follow from arguments of the function.
+mlir::FailureOr<mlir::ArrayAttr> getGridOfZeros(mlir::Operation *function, mlir::MemRefType type,
+                                                llvm::ArrayRef<mlir::OpFoldResult> sizes);
 void emitZeros(TileBuilder &b, mlir::Value memref);
 
 } // namespace attn
