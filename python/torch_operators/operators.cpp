@@ -278,7 +278,7 @@ static std::vector<Tensor> addGradients(Frame &frame, const Call &call,
   std::vector<Tensor> results;
   auto add = [&](const char *name, const int64_t *shape, size_t rank, ScalarType type) {
     results.push_back(makeEmpty(shape, rank, type, call.device()));
-    frame.add(name, results.back(), /*isSwapped=*/call.rowsFirst && name[2] != 's' && rank == 4);
+    frame.add(name, results.back(), call.rowsFirst);
   };
   const std::pair<const char *, const Tensor &> matrices[] = {
       {"d_q", call.q}, {"d_k", call.k}, {"d_v", call.v}};
