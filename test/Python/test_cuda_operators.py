@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 from attn import _operator  # noqa: E402  It imports PyTorch.
+from same_bits import check_same  # noqa: E402
 
 B, H, HKV, M, N, D = 2, 8, 2, 300, 333, 64
 PLAIN = [True, True, True, False]
@@ -40,12 +41,6 @@ def make_backward(call, wanted, d_lse=None):
     output, lse, low = torch.ops.attn.record(*call)
     given = q, k, v, sink, captures, output, lse
     return (torch.randn_like(output), d_lse, *given, *last, wanted, low)
-
-
-def check_same(got, wanted):
-    assert len(got) == len(wanted)
-    for x, y in zip(got, wanted):
-        assert torch.equal(x, y) and x.stride() == y.stride() and x.dtype == y.dtype
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from attn import _library
 
 torch = pytest.importorskip("torch")
 from attn import _operator, _watched, _written  # noqa: E402  They import PyTorch.
+from same_bits import check_same  # noqa: E402
 
 B, H, HKV, M, N, D, DV = 2, 4, 2, 37, 41, 32, 16
 needs_native = pytest.mark.skipif(not _operator.is_native, reason="no libattn_torch.so")
@@ -52,12 +53,6 @@ def make_backward(call, wanted, d_lse=None, low=None):
     output, lse, _ = _operator._record(*call)
     given = q, k, v, sink, captures, output, lse
     return (torch.randn_like(output), d_lse, *given, *last, wanted, low)
-
-
-def check_same(got, wanted):
-    assert len(got) == len(wanted)
-    for x, y in zip(got, wanted):
-        assert torch.equal(x, y) and x.stride() == y.stride() and x.dtype == y.dtype
 
 
 ALL, NONE = [True] * 6 + [False], [False] * 7
