@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import List, Sequence, Tuple
 
+import numpy
 import torch
 
 Interval = Tuple[int, int]
@@ -40,6 +41,10 @@ def intersect(xs: Sequence[Interval], ys: Sequence[Interval]) -> Intervals:
     return tuple(found)
 
 
+def find_hull(intervals: Intervals) -> Interval:
+    return (intervals[0][0], intervals[-1][1]) if intervals else (0, 0)
+
+
 def make_positions(intervals: Sequence[Interval]) -> torch.Tensor:
     """int64, in the order of the intervals."""
     parts = [torch.arange(begin, end) for begin, end in intervals]
@@ -73,3 +78,63 @@ def deal(chunks: Sequence[Interval], work: Sequence[float], ranks: int) -> List[
         if len(dealt[rank]) < room:
             heapq.heappush(heap, (total + work[i], rank))
     return [join(mine) for mine in dealt]
+
+
+# Where exchanges end: the mean work of ranks over the most.
+_BALANCE = 0.985
+# The ranks that a rank exchanges with: those with the least work.
+_PARTNERS = 32
+
+
+def is_even(work: Sequence[float]) -> bool:
+    """Whether no exchange would gain much."""
+    return sum(work) >= _BALANCE * len(work) * max(work)
+
+
+def deal_near(
+    chunks: Sequence[Interval], work: Sequence[float], kept: Sequence[Interval], ranks: int
+) -> List[Intervals]:
+    """As many chunks of one size for each rank, and few keys to fetch. Ranks begin with neighbours. The rank with the
+    most work then exchanges a chunk with another one, until no exchange lowers it or all is even: in each turn the
+    exchange that takes most off it for a chunk of keys that has to be fetched. `kept` has the keys of each chunk."""
+    size, n = chunks[0][1] - chunks[0][0], len(chunks)
+    weights = numpy.asarray(work, dtype=float)
+    first = numpy.array([a // size for a, _ in kept])
+    after = numpy.array([-(-b // size) for _, b in kept])
+    owner = numpy.arange(n) * ranks // n
+    load = numpy.bincount(owner, weights, ranks)
+    target = load.mean() / _BALANCE
+    missing = numpy.zeros((ranks, n + 1), dtype=int)
+
+    def find_missing(rank: int) -> None:
+        """How many chunks of keys before each one a rank neither has nor fetches."""
+        marks = numpy.zeros(n + 1, dtype=int)
+        mine = owner == rank
+        numpy.add.at(marks, first[mine], 1)
+        numpy.add.at(marks, after[mine], -1)
+        missing[rank, 1:] = numpy.cumsum(~((numpy.cumsum(marks)[:n] > 0) | mine))
+
+    for rank in range(ranks):
+        find_missing(rank)
+    for _ in range(4 * n):
+        rank = int(load.argmax())
+        if load[rank] <= target:
+            break
+        partners = numpy.argsort(load, kind="stable")[: min(_PARTNERS, ranks - 1)]
+        mine, others = numpy.flatnonzero(owner == rank), numpy.flatnonzero(numpy.isin(owner, partners))
+        less = weights[mine][:, None] - weights[others]
+        peers = owner[others]
+        most = numpy.maximum(numpy.maximum(load[rank] - less, load[peers] + less), target)
+        fetched = missing[peers[None], after[mine][:, None]] - missing[peers[None], first[mine][:, None]]
+        fetched = fetched + missing[rank, after[others]] - missing[rank, first[others]]
+        worth = (load[rank] - most) / (1 + fetched)
+        i, j = numpy.unravel_index(int(worth.argmax()), worth.shape)
+        if worth[i, j] <= 0:
+            break
+        peer = int(peers[j])
+        owner[mine[i]], owner[others[j]] = peer, rank
+        load[rank] -= less[i, j]
+        load[peer] += less[i, j]
+        for changed in (rank, peer):
+            find_missing(changed)
+    return [join([chunks[int(i)] for i in numpy.flatnonzero(owner == rank)]) for rank in range(ranks)]
