@@ -16,6 +16,7 @@ from attn import distributed  # noqa: E402
 from attn._functions_of_parts import Functions, make_mask  # noqa: E402
 from attn.distributed._call import Parts, read_parts  # noqa: E402
 from attn.distributed._exchange import Route, find_steps  # noqa: E402
+from attn.distributed._mover import MESSAGES, find_parts  # noqa: E402
 from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
 from attn.distributed._sources import Dropout, find_source  # noqa: E402
@@ -176,6 +177,23 @@ def test_texts_of_repeated_calls():
     parts = [Parts("a", plan.text, first.order, (0, 0), (("causal", "True"),)) for _ in range(2)]
     assert parts[0].write() is parts[1].write() and read_parts(parts[0].write()) == parts[0]
     assert parts[0]._replace(first=(0, 1)).write() != parts[0].write()
+
+
+@pytest.mark.parametrize("sharding", ["contiguous", "zigzag", "dealt"])
+def test_messages(sharding):
+    """What one rank sends to another one is what that one expects, in places and in order."""
+    plan = distributed.plan(9000, 3, causal=True, sharding=sharding)
+    route, device = Route(plan.keys, plan.fetched), torch.device("cpu")
+    parts = [find_parts(route, rank, device) for rank in range(3)]
+    for sender in range(3):
+        for receiver in range(3):
+            to, of = parts[sender].to[receiver], parts[receiver].of[sender]
+            assert to.held == of.held and to.wanted == of.wanted and to.is_packed == (len(to.held) > MESSAGES)
+            held, wanted = plan.positions(sender, "keys"), plan.fetched[receiver]
+            there = torch.cat([torch.arange(a, b) for a, b in wanted])
+            sent = torch.cat([held[a:b] for a, b in to.held]) if to.held else held[:0]
+            found = torch.cat([there[a:b] for a, b in of.wanted]) if of.wanted else held[:0]
+            assert torch.equal(sent, found) and len(sent) == count(intersect(plan.keys[sender], wanted))
 
 
 def test_own_intervals():

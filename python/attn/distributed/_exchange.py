@@ -3,9 +3,8 @@ whoever holds it, and is summed there in f32, in the order of ranks."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from typing import Any, Callable, Iterator, List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 import torch
 import torch.distributed as dist
@@ -32,7 +31,7 @@ class _Steps(NamedTuple):
     back: torch.Tensor
 
 
-def _find_places(intervals: Intervals, inside: Intervals) -> List[Interval]:
+def find_places(intervals: Intervals, inside: Intervals) -> List[Interval]:
     """Where positions of `inside` stand among those of `intervals`, which have them all."""
     found, offset = [], 0
     for begin, end in intervals:
@@ -48,7 +47,7 @@ def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
     ranks = range(len(held))
     to = [intersect(held[rank], wanted[peer]) for peer in ranks]
     of = [intersect(held[peer], wanted[rank]) for peer in ranks]
-    send = make_positions([x for mine in to for x in _find_places(held[rank], mine)])
+    send = make_positions([x for mine in to for x in find_places(held[rank], mine)])
     # Positions as they come, rank after rank; sorted, they are in the order of the whole.
     come = make_positions([x for mine in of for x in mine])
     place = torch.argsort(come, stable=True)
@@ -59,116 +58,21 @@ def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
 
 
 # index_select takes one element after another, so that wide ones move at the rate of memory.
-_WIDE = torch.complex128
+WIDE = torch.complex128
 
 
-def _is_wide(x: torch.Tensor) -> bool:
+def is_wide(x: torch.Tensor) -> bool:
     """Whether rows of the last dimension are made of whole wide elements."""
-    size, per = x.element_size(), _WIDE.itemsize
+    size, per = x.element_size(), WIDE.itemsize
     steps = (x.shape[-1], x.storage_offset(), *x.stride()[:-1])
     return x.dim() > 1 and x.stride(-1) == 1 and all(step * size % per == 0 for step in steps)
 
 
-def _select(x: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
+def select(x: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
     """x.index_select(dim, index), where `dim` is not the last one of several."""
-    if not _is_wide(x):
+    if not is_wide(x):
         return x.index_select(dim, index)
-    return x.view(_WIDE).index_select(dim, index).view(x.dtype)
-
-
-def _select_into(into: torch.Tensor, x: torch.Tensor, dim: int, index: torch.Tensor) -> None:
-    if _is_wide(x) and _is_wide(into):
-        x, into = x.view(_WIDE), into.view(_WIDE)
-    torch.index_select(x, dim, index, out=into)
-
-
-class Pending(NamedTuple):
-    """A transfer on its way: what `finish` waits for, and what it does then on a CPU. Holds the memory that
-    is sent and received."""
-
-    work: Any
-    unpack: Callable[[], None]
-    into: List[torch.Tensor]
-    memory: Any
-
-
-class Mover:
-    """Transfers along one route that run while the caller computes: on a GPU on a stream of their own, on a
-    CPU by the threads of the process group. All ranks start them in the same order."""
-
-    def __init__(self, route: Route, group: Any, device: torch.device) -> None:
-        self.group = group
-        self.steps = find_steps(route, dist.get_rank(group), device)
-        self.stream = _find_stream(device) if device.type == "cuda" else None
-
-    def fetch(self, parts: List[torch.Tensor], into: List[torch.Tensor]) -> Pending:
-        """Of (B, H, S, columns), those that lie here, into those that are wanted, in ascending order."""
-        steps = self.steps
-
-        def pack() -> torch.Tensor:
-            return torch.cat([_select(x.movedim(2, 0), 0, steps.send) for x in parts], -1)
-
-        def unpack(found: torch.Tensor) -> None:
-            columns = [x.shape[3] for x in into]
-            for x, part in zip(into, found.movedim(0, 2).split(columns, -1)):
-                _select_into(x, part, 2, steps.place)
-
-        return self._move(pack, unpack, steps.received, steps.sent, into)
-
-    def send_back(self, parts: List[torch.Tensor], into: List[torch.Tensor]) -> Pending:
-        """Gradients of what was fetched, to who holds it: sums in f32, in the order of ranks."""
-        steps = self.steps
-
-        def pack() -> torch.Tensor:
-            return torch.cat([_select(x.movedim(2, 0), 0, steps.back) for x in parts], -1)
-
-        def unpack(found: torch.Tensor) -> None:
-            columns = [x.shape[3] for x in into]
-            for x, part in zip(into, found.split(columns, -1)):
-                x.copy_(_add_parts(part, steps, x.shape[2]).movedim(0, 2))
-
-        return self._move(pack, unpack, steps.sent, steps.received, into)
-
-    def _move(
-        self, pack: Callable, unpack: Callable, received: List[int], sent: List[int], into: List[Any]
-    ) -> Pending:
-        with self._aside():
-            rows = pack()
-            found = rows.new_empty((sum(received), *rows.shape[1:]))
-            how = dict(group=self.group, async_op=True)
-            work = dist.all_to_all_single(found, rows, received, sent, **how)
-            if self.stream is None:
-                return Pending(work, lambda: unpack(found), into, rows)
-            # The stream waits, and not the host.
-            work.wait()
-            unpack(found)
-            done = torch.cuda.Event()
-            done.record(self.stream)
-        return Pending(done, lambda: None, into, pack)
-
-    @contextlib.contextmanager
-    def _aside(self) -> Iterator[None]:
-        """What is queued here runs after all that the caller has queued so far, and beside what it queues
-        from now on."""
-        if self.stream is None:
-            yield
-            return
-        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
-        with torch.cuda.stream(self.stream):
-            yield
-
-    def finish(self, pending: Pending) -> List[torch.Tensor]:
-        if self.stream is None:
-            pending.work.wait()
-            pending.unpack()
-        else:
-            torch.cuda.current_stream(self.stream.device).wait_event(pending.work)
-        return pending.into
-
-
-@functools.lru_cache(maxsize=64)
-def _find_stream(device: torch.device) -> Any:
-    return torch.cuda.Stream(device)
+    return x.view(WIDE).index_select(dim, index).view(x.dtype)
 
 
 def _add_parts(parts: torch.Tensor, steps: _Steps, length: int) -> torch.Tensor:
@@ -191,14 +95,14 @@ class _Exchange(torch.autograd.Function):
     def forward(ctx: Any, x: Any, dim: int, route: Route, group: Any) -> Any:  # type: ignore[override]
         steps = find_steps(route, dist.get_rank(group), x.device)
         ctx.dim, ctx.steps, ctx.group, ctx.extent = dim, steps, group, x.shape[dim]
-        rows = _select(x.movedim(dim, 0), 0, steps.send)
+        rows = select(x.movedim(dim, 0), 0, steps.send)
         found = _move(rows.contiguous(), steps.received, steps.sent, group)
-        return _select(found, 0, steps.place).movedim(0, dim).contiguous()
+        return select(found, 0, steps.place).movedim(0, dim).contiguous()
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
         steps, dim = ctx.steps, ctx.dim
-        rows = _select(gradient.movedim(dim, 0), 0, steps.back).contiguous()
+        rows = select(gradient.movedim(dim, 0), 0, steps.back).contiguous()
         parts = _move(rows, steps.sent, steps.received, ctx.group)
         total = _add_parts(parts, steps, ctx.extent)
         return total.to(gradient.dtype).movedim(0, dim), None, None, None

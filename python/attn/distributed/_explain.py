@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import List, NamedTuple, Tuple
 
+from ._mover import MESSAGES
 from ._plan import Plan
 from ._rates import Rates, find_exposed
 from ._shardings import count, intersect
@@ -43,11 +45,10 @@ def _count_keys(plan: Plan, rank: int, node: int) -> List[int]:
     """Keys that a rank receives from its own node and from others."""
     if plan.method == "ulysses":
         return [0, 0]
-    first = rank // node * node
-    fetched = plan.fetched[rank] if plan.method == "gather" else ((0, plan.total[1]),)
-    mates = [peer for peer in range(first, min(first + node, plan.ranks)) if peer != rank]
-    near = sum(count(intersect(fetched, plan.keys[peer])) for peer in mates)
-    return [near, count(fetched) - count(intersect(fetched, plan.keys[rank])) - near]
+    if plan.method == "ring":
+        everything = ((0, plan.total[1]),)
+        plan = dataclasses.replace(plan, fetched=(everything,) * plan.ranks)
+    return list(plan.count_moved(rank, node))
 
 
 def _count_bytes(plan: Plan, rank: int, shape: Shape, node: int) -> List[int]:
@@ -65,7 +66,11 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
     """The most bytes that a call of a rank takes, without its arguments and results: forward, backward."""
     pair = 2 * shape.batch * shape.columns * shape.bytes
     held, fetched = count(plan.keys[rank]), count(plan.fetched[rank])
-    sent = sum(count(intersect(plan.keys[rank], x)) for x in plan.fetched)
+    others = [peer for peer in range(plan.ranks) if peer != rank]
+    sent = sum(count(intersect(plan.keys[rank], plan.fetched[peer])) for peer in others)
+    # Of many intervals, which are not received where they belong.
+    come = [intersect(plan.keys[peer], plan.fetched[rank]) for peer in others]
+    packed = sum(count(x) for x in come if len(x) > MESSAGES)
     if plan.method == "ulysses":
         # q, k, v and the output of all positions and some heads; their gradients as well.
         each = count(plan.rows[rank]) * (shape.heads + shape.key_heads)
@@ -78,13 +83,18 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
         sums = 8 * shape.batch * shape.key_heads * shape.columns * most
         return 2 * whole + 2 * rows, 2 * (whole + sums) + rows
     steps = plan.count_steps(shape.batch, shape.heads, shape.key_heads)
-    pair *= -(-shape.key_heads // steps)
+    group = -(-shape.key_heads // steps)
+    pair *= group
+    # One head of one batch is sent from where it lies.
+    copied, back = (x if shape.batch * group > 1 else 0 for x in (sent, plan.count_foreign(rank)))
     # Two buffers, one transfer on its way. In the backward pass also gradients of one group that are made, and
-    # of another that go home, where those of keys and then those of values are summed in f32.
-    forward = pair * (min(2, steps) * fetched + sent + max(sent, fetched))
-    home = pair * (2 * fetched + sent) + pair // shape.bytes * 2 * held
+    # of another that go home, where those of keys and then those of values are summed in f32. Nothing is fetched any
+    # more when those of a second group are made.
+    buffers, coming = pair * min(2, steps) * fetched, pair * (copied + packed)
+    home = pair * (min(2, steps) * fetched + sent + back) + pair // shape.bytes * 2 * held * (plan.ranks > 2)
     rows = shape.batch * -(-shape.heads // steps) * shape.columns * shape.bytes * count(plan.rows[rank])
-    return forward, forward + home + rows
+    rows = rows if steps > 1 else 0
+    return buffers + coming, buffers + coming * (steps > 2) + home + rows
 
 
 def _estimate(plan: Plan, rank: int, shape: Shape, rates: Rates) -> _Cost:

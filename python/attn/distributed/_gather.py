@@ -9,7 +9,8 @@ import torch
 
 from .._given import Given
 from ._call import Call, Rows, Sums, attend, make_output
-from ._exchange import Mover, Pending, Route
+from ._exchange import Route
+from ._mover import Mover, Pending
 from ._shardings import cut
 
 
@@ -33,10 +34,8 @@ class _Keys:
         self.k, self.v, self.groups = k, v, groups
         self.mover = Mover(Route(call.plan.keys, call.plan.fetched), call.group, k.device)
         most = max(x.keys.stop - x.keys.start for x in groups)
-        length = len(self.mover.steps.place)
         self.buffers = [
-            [x.new_empty(x.shape[0] * most * length * x.shape[3]) for x in (k, v)]
-            for _ in range(min(2, len(groups)))
+            [self.mover.make_buffer(x, most) for x in (k, v)] for _ in range(min(2, len(groups)))
         ]
         self.coming: Optional[Pending] = None
         self._start(0)
@@ -44,11 +43,7 @@ class _Keys:
     def _start(self, number: int) -> None:
         keys = self.groups[number].keys
         parts = [x[:, keys] for x in (self.k, self.v)]
-        length = len(self.mover.steps.place)
-        into = []
-        for x, buffer in zip(parts, self.buffers[number % 2]):
-            shape = (*x.shape[:2], length, x.shape[3])
-            into.append(buffer[: shape[0] * shape[1] * shape[2] * shape[3]].view(shape))
+        into = [self.mover.view(buffer, x) for x, buffer in zip(parts, self.buffers[number % 2])]
         self.coming = self.mover.fetch(parts, into)
 
     def take(self, number: int) -> List[torch.Tensor]:
@@ -117,7 +112,7 @@ def backward(
     keys, sums = _Keys(call, k, v, groups), Sums(call, wanted, sink)
     has_keys = wanted[1] or wanted[2]
     home = _Gradients(call, keys) if has_keys else None
-    d_q = torch.empty_like(q)
+    d_q: Any = None
     for number, (heads, _) in enumerate(groups):
         there = keys.take(number)
         # A rank without rows fetches nothing.
@@ -127,12 +122,16 @@ def backward(
             mine = None if sink is None else sink[heads]
             given = Given(q[:, heads], *there, call.scale, mine, False, captured)
             of = Rows(rows.output[:, heads], _choose(rows.lse, heads), _choose(rows.low, heads))
-            d_q[:, heads], *found = sums.differentiate(
-                given, of, d_output[:, heads], _choose(d_lse, heads), heads
-            )
+            part, *found = sums.differentiate(given, of, d_output[:, heads], _choose(d_lse, heads), heads)
+            if len(groups) == 1:
+                d_q = part
+            else:
+                d_q = torch.empty_like(q) if d_q is None else d_q
+                d_q[:, heads] = part
         if home is not None:
             home.send(number, found)
         # Memory that is sent is the mover's to keep.
         found = None
+    d_q = torch.empty_like(q) if d_q is None else d_q
     results = [d_q, *(home.finish() if home is not None else (None, None))]
     return [x for x, is_wanted in zip(results, wanted) if is_wanted] + sums.list()
