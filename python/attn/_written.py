@@ -52,6 +52,15 @@ def write_given(text: Text, given: List[Tuple], options: OptionTexts) -> str:
     return " ".join([*parts, f"{_PIECES}{pieces}"])
 
 
+def add_options(source: str, options: OptionTexts) -> str:
+    """The same attention, with options besides those that it has."""
+    before, mark, _ = source.rpartition(_PIECES)
+    pieces = read_pieces(source)
+    known = {name for name, _ in pieces["options"]}
+    pieces["options"] += [[name, value] for name, value in options if name not in known]
+    return f"{before}{mark}{json.dumps(pieces)}"
+
+
 def read_pieces(source: str) -> Dict[str, Any]:
     return json.loads(source.rpartition(_PIECES)[2])
 

@@ -14,7 +14,8 @@ if not torch.distributed.is_available():
 import attn  # noqa: E402
 from attn import distributed  # noqa: E402
 from attn._functions_of_parts import Functions, make_mask  # noqa: E402
-from attn.distributed._call import Parts, read_parts  # noqa: E402
+from attn._written import add_options, read_source  # noqa: E402
+from attn.distributed._call import Parts, pin_schedule, read_parts  # noqa: E402
 from attn.distributed._exchange import Route, find_steps  # noqa: E402
 from attn.distributed._mover import MESSAGES, find_parts  # noqa: E402
 from attn.distributed._plan import read_plan  # noqa: E402
@@ -194,6 +195,22 @@ def test_messages(sharding):
             sent = torch.cat([held[a:b] for a, b in to.held]) if to.held else held[:0]
             found = torch.cat([there[a:b] for a, b in of.wanted]) if of.wanted else held[:0]
             assert torch.equal(sent, found) and len(sent) == count(intersect(plan.keys[sender], wanted))
+
+
+def test_schedule_of_causal_parts():
+    """Parts of causal attention take the schedule of the whole on a GPU, unless the caller chose one."""
+    x = torch.randn(1, 2, 8, 128)
+
+    def find(options):
+        whole = Functions(None, make_mask(None, "bottom_right", None, 0))
+        return find_source((x, x, x), whole, "gather", False, (None, None, options), Dropout(0.0, None)).text
+
+    pinned = read_source(pin_schedule(find(None)), "cuda:0").options
+    assert ("stay", "on") in pinned and ("slack", "0") in pinned
+    own = find({"block_m": 64})
+    assert pin_schedule(own) == own
+    assert ("block_m", "64") in read_source(add_options(own, (("block_m", "32"),)), "cpu").options
+    assert pin_schedule(find(None)) is pin_schedule(find(None))
 
 
 def test_own_intervals():

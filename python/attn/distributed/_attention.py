@@ -233,7 +233,9 @@ def _prepare(
     how = scale, sink, options
     source, order, captures = find_source(tensors, whole, plan.method, is_part, how, dropout)
     scale = None if scale is None else _arrays.to_number(scale, "scale")
-    parts = Parts(name_group(group), plan.text, order, first, tuple(_make_facts(asked).items()))
+    is_causal = bool(causal) and window is None and score is None and mask is None and not dropout.p
+    facts = tuple(_make_facts(asked).items())
+    parts = Parts(name_group(group), plan.text, order, first, facts, is_causal)
     return _Prepared((*tensors, sink), (source, scale, rows_first), parts.write(), captures)
 
 

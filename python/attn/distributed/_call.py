@@ -12,6 +12,7 @@ import torch.distributed as dist
 from .. import _operator
 from .._functions_of_parts import Functions, place
 from .._given import Given
+from .._written import add_options, read_pieces
 from ._group import find_by_name
 from ._plan import Plan, read_plan
 from ._shardings import Intervals, make_positions
@@ -55,6 +56,8 @@ class Parts(NamedTuple):
     first: Tuple[int, int]
     # Of arguments that ranks compare, by name.
     facts: Tuple[Tuple[str, str], ...]
+    # Whether all that there is of a mask and a score is `causal`.
+    is_causal: bool = False
 
     def write(self) -> str:
         return _write_parts(self)
@@ -139,9 +142,31 @@ class Rows(NamedTuple):
     low: Any
 
 
+# The schedule that a GPU has for causal attention of a whole: blocks that stay, and their slack of maxima. Through
+# tables of positions the rule takes neither: the output had other bits than one GPU's.
+_STAYING = (("stay", "on"), ("slack", "0"))
+# Rows of a rank from which it is for the best, and the columns of heads for which it is the whole's.
+_MANY_ROWS, _COLUMNS = 1024, range(65, 129)
+_CHOICES = {"stay", "slack", "way", "block_m", "block_n", "splits", "pack"}
+
+
+@functools.lru_cache(maxsize=256)
+def pin_schedule(source: str) -> str:
+    """The source of causal attention, with the schedule of the whole, unless options of a caller choose one."""
+    given = {name for name, _ in read_pieces(source)["options"]}
+    return source if given & _CHOICES else add_options(source, _STAYING)
+
+
+def _find_forward(call: Call, given: Given) -> str:
+    q, columns = given.q, max(given.q.shape[3], given.v.shape[3])
+    has_whole = call.parts.is_causal and q.is_cuda and q.shape[2] >= _MANY_ROWS and columns in _COLUMNS
+    # Heads of a whole sequence have its kernel.
+    return pin_schedule(call.source) if has_whole and call.plan.method != "ulysses" else call.source
+
+
 def attend(call: Call, given: Given, output: Any, is_recorded: bool) -> Rows:
     """One kernel, into an output of any strides. `given` has what `bind` returns."""
-    plan = _operator.find(call.source, given.q, given.scale, given.sink, given.captured)
+    plan = _operator.find(_find_forward(call, given), given.q, given.scale, given.sink, given.captured)
     plan = plan.recorded() if is_recorded else plan
     lse = given.q.new_empty(given.q.shape[:3], dtype=torch.float32)
     low = torch.empty_like(lse) if plan.problem.return_low else None

@@ -58,7 +58,7 @@ def _write_parts(where: Tuple[str, str, int], facts: Tuple, how: Tuple, **fields
     """`where` is the plan, the group, and the first head of this rank; `how` as for `_write_source`."""
     (text, group, first), (causal, window, options, dropout) = where, how
     order = _write(text, causal, window, tuple(sorted(fields.items())), option_texts(options), dropout)[1]
-    return Parts(group, text, order, (0, first), facts).write()
+    return Parts(group, text, order, (0, first), facts, bool(causal) and window is None and not dropout).write()
 
 
 def _find_facts(asked: Tuple, dropout: float) -> Tuple:
