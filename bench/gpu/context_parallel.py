@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 """Attention over a sequence that the GPUs of this machine hold, beside one GPU and PyTorch's context parallel.
 
-    PYTHONPATH=python ATTN_LIBRARY=.../libattn.so bench/gpu/context_parallel.py --out context_parallel.json
+    PYTHONPATH=python ATTN_LIBRARY=.../libattn.so torchrun --nproc-per-node=2 bench/gpu/context_parallel.py --out context_parallel.json
     context_parallel.py --cases causal,window --lengths 32768 --heads 64:8
 
-A process for each GPU, NCCL. A row is one mask, length and pair of heads, D = 128, B = 1, bf16: milliseconds of the slowest
-rank, forward and backward, and
+A process for each GPU, by torchrun or of its own, NCCL. A row is one mask, length and pair of heads, D = 128, B = 1, bf16:
+milliseconds of the slowest rank, forward and backward, and
 
     of parts    the time of the same call on rows and keys that are there already, over the time with transfers
     of one      the time of one GPU with the whole, over GPUs times the time with all of them
-    bits        whether the output of gathered keys has the bits of one GPU
+    of model    the time that `explain` predicts with rates measured before all rows, over the time
+    bits        whether output and gradient of queries of gathered keys have the bits of one GPU
     MB          that a call of gather takes beside its arguments and results on the rank with most, and what the plan says
+    bytes       that each rank received in one call, and what the plan says
 
-"gather at once" fetches all key heads before it computes: what overlap is worth.
+"gather at once" fetches all key heads before it computes: what overlap is worth. "gather going" is causal attention whose
+blocks do not stay. Rates are those of two transfers and two calls.
 
-All in one job, in turns. PyTorch's own is SDPA in its ring, with the back end that it chooses, for causal and full.
+All in one job, in turns. PyTorch's own (--peer) is SDPA in its ring, with the fastest of its back ends, for causal and full,
+and FlexAttention on all keys for the others; --refusals asks it for what it does not do. Each row is written at once.
+Without a GPU, gloo on CPUs: a test of this program.
 """
 
 from __future__ import annotations
@@ -32,13 +37,16 @@ import torch.distributed as dist
 import torch.multiprocessing
 
 import attn
+import context_peers
 import measure
-from attn.distributed import context_parallel_attention, explain, plan
+from attn.distributed import Rates, _mover, context_parallel_attention, explain, plan
 from attn.distributed._call import make_numbers, make_table
 from attn.distributed._exchange import Route, exchange
-from attn.distributed._explain import Shape, count_memory
+from attn.distributed._explain import Shape, _estimate, count_memory
+from attn.distributed._mover import Mover
 from attn._functions_of_parts import Functions, make_mask, place
 from attn._problem import check_causal, check_window
+from context_peers import DEVICE, synchronize
 
 D = 128
 METHODS = ("gather", "ring", "ulysses")
@@ -48,212 +56,308 @@ def make_documents(length: int) -> Any:
     generator = torch.Generator().manual_seed(7)
     lengths = torch.empty(length // 64).log_normal_(7.3, 1.4, generator=generator).clamp(16, 32768).int()
     ids = torch.repeat_interleave(torch.arange(len(lengths)), lengths)[:length]
-    return ids.to(device="cuda", dtype=torch.int32)
+    return ids.to(device=DEVICE, dtype=torch.int32)
 
 
-def make_case(name: str, length: int) -> Dict[str, Any]:
+def make_case(name: str, length: int, arrays: Dict[str, Any]) -> Dict[str, Any]:
+    """Arguments of attn. What functions read is left in `arrays`, by name."""
     if name == "causal":
         return {"causal": True}
     if name == "window":
         return {"window": (4096, 0)}
     if name == "documents":
-        ids = attn.assume_sorted(make_documents(length))
+        plain = make_documents(length)
+        ids = attn.assume_sorted(plain)
+        arrays["ids"] = plain
         return {"mask": lambda b, h, i, j: ids[i] == ids[j], "causal": True}
     if name == "alibi":
-        slopes = torch.exp2(-8.0 * torch.arange(1, 65, device="cuda") / 64)
+        slopes = arrays["slopes"] = torch.exp2(-8.0 * torch.arange(1, 65, device=DEVICE) / 64)
         return {"score": lambda s, b, h, i, j: s - slopes[h] * abs(i - j), "causal": True}
     return {}
+
+
+# Milliseconds of a call from which one is timed, and from which nothing runs before it in its turn.
+LONG = 50
 
 
 def time_all(calls: Dict[str, Callable[[], Any]], rounds: int) -> Dict[str, List[float]]:
     """Milliseconds of the slowest rank, in turns: all ranks begin together."""
     times: Dict[str, List[float]] = {name: [] for name in calls}
+    counts = {}
     for name, call in calls.items():
+        # What is made at the first call is not timed.
         call()
-    for _ in range(rounds):
-        for name, call in calls.items():
-            torch.cuda.synchronize()
+        counts[name] = 1 if take_most(lambda: measure.time_batch(call, 1)) > LONG else 3
+    for turn in range(rounds):
+        for name in list(calls) if turn % 2 else reversed(calls):
+            synchronize()
             dist.barrier()
-            call()
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            for _ in range(3):
-                call()
-            end.record()
-            end.synchronize()
-            most = torch.tensor([start.elapsed_time(end) / 3], device="cuda")
-            dist.all_reduce(most, op=dist.ReduceOp.MAX)
-            times[name].append(float(most))
+            if counts[name] > 1:
+                calls[name]()
+            times[name].append(take_most(lambda: measure.time_batch(calls[name], counts[name])))
     return times
 
 
-def make_gradient(call: Callable[..., Any], inputs: List[Any], d_output: Any) -> Callable[[], Any]:
+def take_most(find: Callable[[], float]) -> float:
+    most = torch.tensor([find()], device=DEVICE, dtype=torch.float64)
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    return float(most)
+
+
+# ===- Rates ------------------------------------------------------------------------------------===#
+
+
+def measure_rates(ranks: int) -> Rates:
+    """By two transfers of all keys, of 8 heads, and a causal call of one GPU."""
+    short, long = (1024, 2048) if DEVICE == "cpu" else (8192, 65536)
+    times = {}
+    for length in (short, long):
+        p = plan(length, sharding="contiguous")
+        x = p.shard(torch.zeros(1, 8, length, D, dtype=torch.bfloat16), 2).to(DEVICE)
+        mover = Mover(Route(p.keys, p.fetched), None, x.device)
+        into = [mover.view(mover.make_buffer(x, 8), x) for _ in range(2)]
+        call = lambda: mover.finish(mover.fetch([x, x], into))  # noqa: E731
+        call()
+        dist.barrier()
+        times[length] = 1e-3 * statistics.median(take_most(lambda: measure.time_batch(call, 5)) for _ in range(5))
+    moved = lambda length: 2 * 8 * D * 2 * (length - length // ranks)  # noqa: E731
+    link = (moved(long) - moved(short)) / max(1e-9, times[long] - times[short])
+    latency = max(0.0, times[short] - moved(short) / link)
+    length = 512 if DEVICE == "cpu" else 16384
+    x = torch.randn(1, 16, length, D, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
+    whole = plan(length, 1, causal=True)
+    call = lambda: attn.attention(x.detach(), x.detach(), x.detach(), causal=True)  # noqa: E731
+    both = make_gradient(lambda *x: attn.attention(*x, causal=True), [x], torch.ones_like(x), repeat=3)
+    seconds = []
+    for each in (call, both):
+        each()
+        measure.time_batch(each, 3)
+        seconds.append(1e-3 * statistics.median(take_most(lambda: measure.time_batch(each, 3)) for _ in range(3)))
+    work = D * 16 * whole.work[0]
+    return Rates(4 * work / seconds[0], 10 * work / max(1e-9, seconds[1] - seconds[0]), link, latency=latency)
+
+
+def make_gradient(call: Callable[..., Any], inputs: List[Any], d_output: Any, repeat: int = 1) -> Callable[[], Any]:
     """Forward and backward."""
 
     def run() -> None:
         for x in inputs:
             x.grad = None
-        call(*inputs).backward(d_output)
+        call(*inputs * repeat).backward(d_output)
 
     return run
 
 
-def make_parts(p: Any, how: Dict[str, Any], options: Any, rank: int) -> Callable[..., Any]:
-    """The same call, on keys that are there."""
+def make_parts(p: Any, how: Dict[str, Any], rank: int) -> Callable[..., Any]:
+    """The same call, on keys that are there, with the schedule that the call takes."""
+    options = {"stay": "on", "slack": 0} if how == {"causal": True} and DEVICE != "cpu" else None
     how = dict(how)
     causal, window = check_causal(how.pop("causal", False)), check_window(how.pop("window", None))
     mask = make_mask(how.pop("mask", None), causal, window, 0)
-    tables = [make_table(x[rank], torch.device("cuda", rank)) for x in (p.rows, p.fetched)]
-    score, mask = place(Functions(how.get("score"), mask), *tables, make_numbers(p.total, torch.device("cuda", rank)))
+    tables = [make_table(x[rank], find_device()) for x in (p.rows, p.fetched)]
+    score, mask = place(Functions(how.get("score"), mask), *tables, make_numbers(p.total, find_device()))
     return lambda q, k, v: attn.attention(q, k, v, score=score, mask=mask, options=options)
 
 
-def find_pytorch(is_causal: bool, rank: int, ranks: int) -> Optional[Callable[..., Any]]:
-    """SDPA under PyTorch's context parallel; its tensors are sharded where it wants them."""
+def find_device() -> torch.device:
+    return torch.device("cpu") if DEVICE == "cpu" else torch.device("cuda", torch.cuda.current_device())
+
+
+def count_received(call: Callable[[], Any]) -> int:
+    """Bytes that this rank receives in a call."""
+    received, post = [], _mover.post
+
+    def count(messages: Any, group: Any) -> Any:
+        received.extend(x.numel() * x.element_size() for is_sent, x, _ in messages if not is_sent)
+        return post(messages, group)
+
+    _mover.post = count
     try:
-        from torch.distributed.tensor.experimental import context_parallel
-    except ImportError:
-        return None
-    mesh = dist.init_device_mesh("cuda", (ranks,))
-
-    def run(q: Any, k: Any, v: Any) -> Any:
-        buffers = [q, k, v]
-        with context_parallel(mesh, buffers=buffers, buffer_seq_dims=[2, 2, 2]):
-            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
-
-    return run
+        call()
+    finally:
+        _mover.post = post
+    return sum(received)
 
 
 def find_memory(call: Callable[[], Any], result: Any) -> int:
     """Bytes of a call beside what is there and what it returns."""
-    torch.cuda.synchronize()
+    if DEVICE == "cpu":
+        call()
+        return 0
+    synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     call()
-    torch.cuda.synchronize()
+    synchronize()
     return torch.cuda.max_memory_allocated() - before - result.numel() * result.element_size()
 
 
-def run_case(o: argparse.Namespace, rank: int, ranks: int, name: str, length: int, heads: str) -> Optional[Dict[str, Any]]:
+def gather_numbers(x: int) -> List[int]:
+    """Of all ranks."""
+    each = [torch.zeros(1, dtype=torch.int64, device=DEVICE) for _ in range(dist.get_world_size())]
+    dist.all_gather(each, torch.tensor([x], device=DEVICE))
+    return [int(x) for x in each]
+
+
+def run_case(
+    o: argparse.Namespace, rank: int, ranks: int, name: str, length: int, heads: str, rates: Rates
+) -> Optional[Dict[str, Any]]:
     h, hkv = (int(x) for x in heads.split(":"))
-    how = make_case(name, length)
-    options = {"stay": o.stay} if o.stay != "auto" else None
-    generator = torch.Generator("cuda").manual_seed(length)
-    make = lambda count: torch.randn(1, count, length, D, device="cuda", dtype=torch.bfloat16, generator=generator)  # noqa: E731
+    arrays: Dict[str, Any] = {}
+    how = make_case(name, length, arrays)
+    generator = torch.Generator(DEVICE).manual_seed(length)
+    make = lambda count: torch.randn(1, count, length, D, device=DEVICE, dtype=torch.bfloat16, generator=generator)  # noqa: E731
     whole, d_output = [make(h), make(hkv), make(hkv)], make(h)
     masks = {x: how[x] for x in ("mask", "causal", "window") if x in how}
-    plans = {method: plan(length, method=method, **masks) for method in METHODS if method in o.methods}
-    if "gather" in plans:
+    plans = {method: plan(length, method=method, **masks) for method in o.methods}
+    options: Dict[str, Any] = {}
+    p = plans["gather"]
+    if p.count_steps(1, h, hkv) > 1:
         plans["gather at once"] = plan(length, method="gather", steps=1, **masks)
+    if name == "causal" and DEVICE != "cpu":
+        plans["gather going"], options["gather going"] = p, {"stay": "off"}
     calls: Dict[str, Callable[[], Any]] = {}
     results: Dict[str, Any] = {}
-    for method, p in plans.items():
-        mine = [p.shard(x, 2).contiguous().requires_grad_() for x in whole]
-        d_mine = p.shard(d_output, 2).contiguous()
-        call = lambda q, k, v, p=p: context_parallel_attention(q, k, v, plan=p, options=options, **how)  # noqa: E731
+    gradients: Dict[str, Any] = {}
+    for method, of in plans.items():
+        mine = [of.shard(x, 2).contiguous().requires_grad_() for x in whole]
+        d_mine = of.shard(d_output, 2).contiguous()
+        call = lambda q, k, v, of=of, method=method: context_parallel_attention(  # noqa: E731
+            q, k, v, plan=of, options=options.get(method), **how)
         with torch.no_grad():
             results[method] = call(*mine)
         calls[method] = lambda call=call, mine=mine: call(*[x.detach() for x in mine])
         calls[f"{method}, both"] = make_gradient(call, mine, d_mine)
-    p = plans.get("gather")
-    taken = find_memory(calls["gather"], results["gather"]) if p is not None else 0
-    error, has_bits = 0.0, None
-    if p is not None:
-        mine = [p.shard(x, 2).contiguous() for x in whole]
-        d_mine = p.shard(d_output, 2).contiguous()
-        route = Route(p.keys, p.fetched)
-        there = [mine[0], *(exchange(x, 2, route, None).requires_grad_() for x in mine[1:])]
-        parts = make_parts(p, how, options, rank)
-        there[0] = there[0].requires_grad_()
-        calls["parts"] = lambda: parts(*[x.detach() for x in there])
-        calls["parts, both"] = make_gradient(parts, there, d_mine)
+        calls[f"{method}, both"]()
+        gradients[method] = mine[0].grad
+    taken = find_memory(calls["gather"], results["gather"])
+    received = gather_numbers(count_received(calls["gather"]))
+    mine = [p.shard(x, 2).contiguous() for x in whole]
+    route = Route(p.keys, p.fetched)
+    there = [mine[0].requires_grad_(), *(exchange(x, 2, route, None).requires_grad_() for x in mine[1:])]
+    parts = make_parts(p, how, rank)
+    calls["parts"] = lambda: parts(*[x.detach() for x in there])
+    calls["parts, both"] = make_gradient(parts, there, p.shard(d_output, 2).contiguous())
+    error, has_bits = 0.0, [-1, -1]
     if length <= o.longest:
         one = lambda q, k, v: attn.attention(q, k, v, **how)  # noqa: E731
         leaves = [x.clone().requires_grad_() for x in whole]
         with torch.no_grad():
             exact = one(*leaves)
-        for method, found in results.items():
-            error = max(error, measure.max_relative(found, plans[method].shard(exact, 2)))
-        has_bits = p is None or torch.equal(results["gather"], p.shard(exact, 2))
         calls["one"] = lambda: one(*[x.detach() for x in leaves])
         calls["one, both"] = make_gradient(one, leaves, d_output)
-    if o.peer and name in ("causal", "full") and h == hkv:
-        peer = find_pytorch(name == "causal", rank, ranks)
-        if peer is not None:
-            part = [x[:, :, : length // ranks].contiguous() for x in whole]
-            calls["pytorch"] = lambda: peer(*[x.clone() for x in part])
+        calls["one, both"]()
+        for method, found in results.items():
+            # Some heads: the measure is in f64.
+            error = max(error, measure.max_relative(found[:, ::8], plans[method].shard(exact[:, ::8], 2)))
+        has_bits = [int(torch.equal(results["gather"], p.shard(exact, 2))),
+                    int(torch.equal(gradients["gather"], p.shard(leaves[0].grad, 2)))]
+        del exact
+    results.clear()
+    gradients.clear()
+    failed = context_peers.add_calls(calls, o.peer, name, arrays, whole, rank, ranks)
     times = time_all(calls, o.rounds)
-    bits = torch.tensor([1 if has_bits else 0], device="cuda")
-    dist.all_reduce(bits, op=dist.ReduceOp.MIN)
-    worst = torch.tensor([error], device="cuda")
-    dist.all_reduce(worst, op=dist.ReduceOp.MAX)
-    most = torch.tensor([taken], device="cuda")
-    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    bits = [min(gather_numbers(x)) for x in has_bits]
+    memory = max(gather_numbers(taken))
+    worst = take_most(lambda: error)
     if rank:
         return None
     shape = Shape(1, h, hkv, D, 2)
-    expected = max(count_memory(p, r, shape)[0] for r in range(ranks)) if p else None
-    return {"case": name, "S": length, "heads": heads, "ranks": ranks, "plan": repr(p), "ms": times, "error": float(worst),
-            "bits": bool(bits) if has_bits is not None else None,
-            "memory": int(most), "expected_memory": expected,
-            "foreign": [p.count_foreign(r) for r in range(ranks)] if p else None,
-            "explain": explain(p, heads=h, key_heads=hkv, head_dim=D) if p else None}
+    costs = [_estimate(p, r, shape, rates) for r in range(ranks)]
+    tell = lambda x: None if x < 0 else bool(x)  # noqa: E731
+    return {"case": name, "S": length, "heads": heads, "ranks": ranks, "plan": repr(p), "steps": p.count_steps(1, h, hkv),
+            "ms": times, "error": worst, "bits": tell(bits[0]), "bits_of_d_query": tell(bits[1]),
+            "memory": memory, "expected_memory": max(count_memory(p, r, shape)[0] for r in range(ranks)),
+            "received": received, "expected": [2 * hkv * D * 2 * p.count_foreign(r) for r in range(ranks)],
+            "neighbours": 2 * hkv * D * 2 * 4096 if name == "window" else None,
+            "predicted": {"gather": 1e3 * max(c.total for c in costs),
+                          "gather, both": 1e3 * max(c.total + c.backward + c.exposed_back for c in costs)},
+            "peers_failed": failed,
+            "explain": explain(p, heads=h, key_heads=hkv, head_dim=D, rates=rates)}
 
 
-def print_row(row: Dict[str, Any]) -> None:
+def print_row(row: Dict[str, Any], seconds: float) -> None:
     median = {name: statistics.median(ms) for name, ms in row["ms"].items()}
-    print(f"{row['case']} S {row['S']} heads {row['heads']} on {row['ranks']}: {row['plan']} error {row['error']:.1e} bits {row['bits']}")
-    if row["expected_memory"]:
-        print(f"  MB {row['memory'] / 1e6:.1f}, by the plan {row['expected_memory'] / 1e6:.1f}")
+    print(f"{row['case']} S {row['S']} heads {row['heads']} on {row['ranks']}: {row['plan']} steps {row['steps']} error {row['error']:.1e} "
+          f"bits {row['bits']} of d_query {row['bits_of_d_query']}, after {seconds:.0f} s")
+    print(f"  MB {row['memory'] / 1e6:.1f}, by the plan {row['expected_memory'] / 1e6:.1f}; received {row['received']}, "
+          f"by the plan {row['expected']}")
     for name, ms in median.items():
         kind = ", both" if name.endswith(", both") else ""
         ratios = []
-        if name.split(",")[0] in (*METHODS, "gather at once"):
+        if name.split(",")[0] not in ("parts", "one"):
             for other, factor in (("parts", 1), ("one", row["ranks"])):
                 if other + kind in median:
                     ratios.append(f"of {other} {median[other + kind] / factor / ms:.3f}")
-        print(f"  {name:14} {ms:9.3f} ms  {' '.join(ratios)}", flush=True)
+        if name in row["predicted"]:
+            ratios.append(f"of model {row['predicted'][name] / ms:.3f}")
+        print(f"  {name:22} {ms:9.3f} ms  {' '.join(ratios)}", flush=True)
 
 
 def work(rank: int, ranks: int, o: argparse.Namespace) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(o.port))
-    torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", rank=rank, world_size=ranks, device_id=torch.device("cuda", rank))
-    rows, began = [], time.time()
-    for length in o.lengths:
-        for heads in o.heads:
-            for name in o.cases:
-                over = torch.tensor([time.time() - began > o.limit], device="cuda", dtype=torch.int32)
-                dist.broadcast(over, 0)
-                if over:
-                    continue
-                row = run_case(o, rank, ranks, name, length, heads)
-                if row is not None:
-                    rows.append(row)
-                    print_row(row)
-                    if o.out:
-                        with open(o.out, "w") as file:
-                            json.dump({"machine": measure.describe_machine(), "rows": rows}, file, indent=1)
-                            file.write("\n")
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", str(o.port))
+    began, document = time.time(), {"machine": measure.describe_machine(), "rates": None, "rows": [], "refusals": []}
+    context_peers.start(rank, ranks)
+
+    def is_over() -> bool:
+        over = torch.tensor([time.time() - began > o.limit], device=DEVICE, dtype=torch.int32)
+        dist.broadcast(over, 0)
+        return bool(over)
+
+    def write() -> None:
+        if o.out and not rank:
+            with open(o.out, "w") as file:
+                json.dump(document, file, indent=1)
+                file.write("\n")
+
+    rates = measure_rates(ranks)
+    document["rates"] = rates._asdict()
+    if not rank:
+        print(f"rates {rates}, after {time.time() - began:.0f} s", flush=True)
+    write()
+    for cell in o.cells or [f"{name}/{length}/{heads}" for length in o.lengths for heads in o.heads for name in o.cases]:
+        if is_over():
+            break
+        name, length, heads = cell.split("/")
+        row = run_case(o, rank, ranks, name, int(length), heads, rates)
+        if row is not None:
+            document["rows"].append(row)
+            print_row(row, time.time() - began)
+        write()
+        if DEVICE != "cpu":
+            torch.cuda.empty_cache()
+    if o.refusals and not is_over():
+        for line in context_peers.find_refusals(rank, ranks):
+            document["refusals"].append(line)
+            if not rank:
+                print(f"{line}, after {time.time() - began:.0f} s", flush=True)
+            write()
     dist.destroy_process_group()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words = lambda text: text.split(",")  # noqa: E731
+    words = lambda text: text.split(",") if text else []  # noqa: E731
     parser.add_argument("--cases", type=words, default=["causal", "full", "window", "documents", "alibi"])
     parser.add_argument("--lengths", type=lambda text: [int(x) for x in text.split(",")], default=[32768, 131072])
     parser.add_argument("--heads", type=words, default=["64:8", "16:16"])
-    parser.add_argument("--methods", type=words, default=list(METHODS))
+    parser.add_argument("--cells", type=words, default=[], help="in place of these three: causal/32768/64:8,...")
+    parser.add_argument("--methods", type=words, default=["gather"], help="gather, and ring or ulysses beside it")
     parser.add_argument("--longest", type=int, default=131072, help="the longest sequence that one GPU is given")
-    parser.add_argument("--stay", default="auto", help="the compiler's option of calls on parts")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no case begins")
     parser.add_argument("--port", type=int, default=29511)
     parser.add_argument("--peer", action="store_true", help="time PyTorch's context parallel too")
+    parser.add_argument("--refusals", action="store_true", help="list what PyTorch's context parallel refuses, and attn serves")
     parser.add_argument("--out", help="write the result here")
     o = parser.parse_args()
-    ranks = torch.cuda.device_count()
+    if "gather" not in o.methods:
+        parser.error("--methods: expected gather among them")
+    if "RANK" in os.environ:
+        work(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), o)
+        return 0
+    ranks = torch.cuda.device_count() if DEVICE != "cpu" else 2
     if ranks < 2:
         print("expected two GPUs or more, got", ranks)
         return 1
