@@ -130,9 +130,10 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    way      on GPUs, which kernels there are, between which each call chooses by its extents:
  *             auto (all of the rule: for decoding, for few rows, for few keys, for short
  *             sequences, and for other calls), lengths (for short sequences, and for others), or
- *             one for all calls: short, long, few (at most 128 rows with many keys) or narrow
- *             (many rows with at most 80 keys, or 129 to 160). Where there are several, each is
- *             compiled when a call first takes it, or by attn_prepare
+ *             one for all calls: short, long, few (at most 128 rows with many keys), narrow
+ *             (many rows with at most 80 keys, or 129 to 160) or groups (gradients that split the
+ *             query heads of a group). Where there are several, each is compiled when a call first
+ *             takes it, or by attn_prepare
  *    lazy     on or off: whether not even the kernel of most calls is compiled before a call
  *             takes it
  *    stay     on GPUs, whether blocks stay, one for each multiprocessor, and take one tile of rows

@@ -79,7 +79,9 @@ struct CompileOptions {
   /// * lengths: one for short sequences, and one for all others;
   /// * short, long: one for all calls, with the sizes for such sequences;
   /// * few: one for all calls, with the sizes for at most 128 rows with many keys;
-  /// * narrow: one for all calls, with the sizes for many rows with at most 80 keys, or 129 to 160.
+  /// * narrow: one for all calls, with the sizes for many rows with at most 80 keys, or 129 to 160;
+  /// * groups: one for all calls: gradients of keys and values split the query heads of a group
+  ///   into parts. With auto, calls take it that have few blocks of keys.
   std::string way = "auto";
   /// CUDA: whether not even the way of most calls is compiled before a call takes it.
   bool lazy = false;

@@ -147,10 +147,10 @@ Status checkOptions(const CompileOptions &options) {
     return {StatusCode::InvalidArgument,
             formatv("slack: expected a number from 0 to 16, or -1, got {0}", options.slack), ""};
   if (!is_contained(kWays, options.way))
-    return {
-        StatusCode::InvalidArgument,
-        formatv("way: expected auto, lengths, short, long, few or narrow, got '{0}'", options.way),
-        ""};
+    return {StatusCode::InvalidArgument,
+            formatv("way: expected auto, lengths, short, long, few, narrow or groups, got '{0}'",
+                    options.way),
+            ""};
   if (!is_contained({"auto", "on", "off"}, options.stay))
     return {StatusCode::InvalidArgument,
             formatv("stay: expected auto, on or off, got '{0}'", options.stay), ""};

@@ -55,6 +55,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(createSetSchedulePass(
         {isForGPU ? "cuda" : "cpu", options.lanes, options.bf16Dot, options.search},
         options.schedule.get()));
+    if (isForGPU && (options.way == "auto" || options.way == "groups"))
+      pm.addPass(createMakeGroupWaysPass({/*allCalls=*/options.way == "groups"}));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());
@@ -62,6 +64,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
   case Room::Online: // The online softmax, over the key tiles that matter.
     pm.addPass(createOnlineSoftmaxPass());
     addCleanup(pm);
+    if (isForGPU)
+      pm.addPass(createSplitGroupsPass());
     pm.addPass(createSplitKVPass());
     addCleanup(pm);
     pm.addPass(createTileKVLoopPass());

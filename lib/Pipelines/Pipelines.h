@@ -44,7 +44,7 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> way{*this, "way",
                           llvm::cl::desc("ways of calls on a GPU: auto (all of the rule), lengths "
                                          "(short and other sequences), or one for all calls: "
-                                         "short, long, few or narrow"),
+                                         "short, long, few, narrow or groups"),
                           llvm::cl::init("lengths")};
 };
 

@@ -35,8 +35,8 @@ class Options(Mapping[str, Any]):
         pack: GPU only. Slots for the query heads that share a key head, for calls with few rows: 2,
             4, 8, 16, 32 or 64; 0: by each call.
         way: GPU only. The kernels between which calls choose; "auto": all that `attention` lists.
-            "lengths": one for short and one for other sequences. "short", "long", "few" and
-            "narrow": one for all calls.
+            "lengths": one for short and one for other sequences. "short", "long", "few",
+            "narrow" and "groups": one for all calls.
         stay: GPU only. "auto", "on" or "off": whether blocks stay, one for each multiprocessor, and
             take one tile of rows after the other. "auto": where it was measured to be faster; "on"
             and "off" make one kernel for all calls.
@@ -57,7 +57,7 @@ class Options(Mapping[str, Any]):
     target: Optional[str] = None
     fused: Optional[Switch] = None
     pack: Optional[Literal[0, 2, 4, 8, 16, 32, 64]] = None
-    way: Optional[Literal["auto", "lengths", "short", "long", "few", "narrow"]] = None
+    way: Optional[Literal["auto", "lengths", "short", "long", "few", "narrow", "groups"]] = None
     stay: Union[Switch, Literal["auto"], None] = None
     slack: Optional[int] = None
 

@@ -263,7 +263,7 @@ static void testCompile(void) {
   EXPECT(attn_options_set(options, "splits", "1") == ATTN_OK);
   EXPECT(attn_options_set(options, "way", "medium") == ATTN_OK);
   EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
-               "way: expected auto, lengths, short, long, few or narrow, got 'medium'");
+               "way: expected auto, lengths, short, long, few, narrow or groups, got 'medium'");
   EXPECT(attn_options_set(options, "way", "auto") == ATTN_OK);
   EXPECT(attn_options_set(options, "stay", "true") == ATTN_OK);
   EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,

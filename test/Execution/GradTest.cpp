@@ -169,6 +169,33 @@ TEST(GradOddTest, EmptySequences) {
   }
 }
 
+/// Query heads of a group in parts, as calls of few blocks have them on a GPU: more parts than
+/// heads, parts that divide heads and others, and groups of one.
+struct GradGroupsTest : testing::TestWithParam<std::string> {};
+
+TEST_P(GradGroupsTest, MatchesReference) {
+  const std::vector<Variant> &variants = getVariantsAndMasks();
+  auto variant = llvm::find_if(variants, [](const Variant &v) { return v.name == GetParam(); });
+  ASSERT_NE(variant, variants.end());
+  Problem problem;
+  problem.way = "groups";
+  problem.type = getTypes().back();
+  const std::vector<Extents> groups = {{129, 128, 1, 6, 1},
+                                       {7, 127, 2, 4, 2},
+                                       {200, 113, 1, 7, 1},
+                                       {0, 5, 1, 4, 2},
+                                       {65, 300, 1, 3, 3}};
+  for (int64_t d : {64, 128, 256}) {
+    problem.d = problem.dv = d;
+    GradExecution().check(*variant, problem, groups);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GradGroupsTest,
+                         testing::Values("Full", "CausalBottomRight", "Window", "Softcap",
+                                         "Dropout", "SinkCausal"),
+                         [](const auto &info) { return info.param; });
+
 /// Heads whose sums for keys and values are of two roles on a GPU, and those that are added to
 /// gradients of queries under more masks than narrow ones: masks in each of their forms, scores
 /// that need no derivative, one that does, and dropout.

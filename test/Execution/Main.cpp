@@ -31,7 +31,7 @@ static constexpr const char *kUsage =
     "  --stay=true|false|auto whether blocks of GPUs stay (auto: the target's rule)\n"
     "  --recompute            cuda: loops around loops compute scalars in each of their turns\n"
     "  --apart                consumers of GPUs begin with the first tile that their rows need\n"
-    "  --way=lengths|short|long|few|narrow|auto\n"
+    "  --way=lengths|short|long|few|narrow|groups|auto\n"
     "                         sizes of which sequences on GPUs (auto: by the extents of a call)\n"
     "  --target=NAME          sim, cuda: the machine (the default's); half only tests have\n"
     "  --fused                blocks of GPUs add to gradients of queries, where they can\n"

@@ -426,7 +426,7 @@ TEST_F(CompileCUDATest, UnsupportedTypes) {
   options.splits = 1;
   options.way = "medium";
   EXPECT_EQ(getError().message,
-            "way: expected auto, lengths, short, long, few or narrow, got 'medium'");
+            "way: expected auto, lengths, short, long, few, narrow or groups, got 'medium'");
 }
 
 TEST_F(CompileCUDATest, LoadingFails) {

@@ -150,7 +150,8 @@ static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule
   return why.empty() ? success() : step->emitOpError(why);
 }
 
-/// x: tiles of rows and, within each, parts; y: heads; z: batches. Or turns of `loops`.
+/// x: tiles of rows and, within each, parts; y: heads; z: batches. With heads first (startsHeads)
+/// they are z, x and y. Or turns of `loops`.
 static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid,
                                           const llvm::SmallDenseMap<Operation *, unsigned> &loops) {
   Builder builder(grid.getContext());
@@ -175,6 +176,8 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid,
       return failure();
     factors[rank - 1 - dim] = {*factor};
   }
+  if (startsHeads(grid))
+    std::rotate(factors.begin(), factors.begin() + 1, factors.end());
   SmallVector<Attribute> dimensions;
   for (ArrayRef<Attribute> product : factors)
     dimensions.push_back(builder.getArrayAttr(product));
@@ -448,6 +451,7 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
                    auto [sumsKeys, sumsValues] = getSums(step);
                    return !sumsValues ? "_key" : !sumsKeys ? "_value" : "_key_value";
                  })
+                 .Case([&](GradEndOp) { return suffix.empty() ? "_sum" : suffix; })
                  .Default(suffix);
   });
   return (function.getName() + suffix).str();

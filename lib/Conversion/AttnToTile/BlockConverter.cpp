@@ -82,9 +82,9 @@ Value BlockConverter::lookup(Operation *user, OpFoldResult value) {
 }
 
 Value BlockConverter::lookupInRegisters(Operation *user, Value value) {
-  // A number for each row, such as sinks, is loaded where it is needed.
-  auto vector = dyn_cast<RankedTensorType>(value.getType());
-  if (const ArgumentSlice *slice = findSlice(value); slice && vector && vector.getRank() == 1) {
+  // A number for each row, such as sinks, or a matrix of parts, is loaded where it is needed.
+  auto tensor = dyn_cast<RankedTensorType>(value.getType());
+  if (const ArgumentSlice *slice = findSlice(value); slice && tensor) {
     RankedTensorType tile = getTileType(user, value);
     return tile ? builder.load(*slice, tile.getShape()) : Value();
   }
@@ -111,6 +111,7 @@ LogicalResult BlockConverter::cloneElementwise(Operation &op) {
     }
     results.push_back(type);
   }
+  SmallVector<Value> operands;
   for (Value operand : op.getOperands()) {
     Value mapped = lookupInRegisters(&op, operand);
     if (!mapped)
@@ -119,8 +120,11 @@ LogicalResult BlockConverter::cloneElementwise(Operation &op) {
         tile && shape && tile.getShape() != *shape)
       return op.emitOpError("expected operands of the shape ")
              << *shape << " of the result's tile, got " << tile;
+    operands.push_back(mapped);
   }
   Operation *clone = builder.clone(op, mapping);
+  // A tile that was loaded for this op alone is mapped to nothing.
+  clone->setOperands(operands);
   for (auto [result, type] : llvm::zip_equal(clone->getResults(), results))
     result.setType(type);
   return success();
@@ -402,11 +406,23 @@ LogicalResult BlockConverter::convertOwnedIds(ValueRange ivs) {
   return success();
 }
 
+bool attn::startsHeads(scf::ForallOp grid) {
+  std::optional<ArrayAttr> mapping = grid.getMapping();
+  if (!mapping || grid.getRank() != 4)
+    return false;
+  auto ofHeads = dyn_cast<gpu::GPUBlockMappingAttr>((*mapping)[2]);
+  return ofHeads && ofHeads.getBlock() == gpu::MappingId::LinearDim0;
+}
+
 /// x counts tiles of rows and, within each, parts or tiles of the keys; y counts heads, z batches.
-/// The index of a tile of rows becomes its first row.
+/// With heads first they are z, x and y. The index of a tile of rows becomes its first row.
 LogicalResult BlockConverter::convertBlockIds() {
   SmallVector<Value> ivs = grid.getInductionVars();
-  Value tile = gpu::BlockIdOp::create(builder, gpu::Dimension::x);
+  using gpu::Dimension;
+  SmallVector<Dimension> of = {Dimension::x, Dimension::y, Dimension::z};
+  if (startsHeads(grid))
+    of = {Dimension::z, Dimension::x, Dimension::y};
+  Value tile = gpu::BlockIdOp::create(builder, of[0]);
   if (captured)
     return convertOwnedIds(ivs);
   if (ivs.size() == 4) {
@@ -422,8 +438,8 @@ LogicalResult BlockConverter::convertBlockIds() {
   }
   if (ivs.size() > 1) {
     if (ivs.size() > 2)
-      mapping.map(*(ivs.end() - 3), gpu::BlockIdOp::create(builder, gpu::Dimension::z).getResult());
-    mapping.map(*(ivs.end() - 2), gpu::BlockIdOp::create(builder, gpu::Dimension::y).getResult());
+      mapping.map(*(ivs.end() - 3), gpu::BlockIdOp::create(builder, of[2]).getResult());
+    mapping.map(*(ivs.end() - 2), gpu::BlockIdOp::create(builder, of[1]).getResult());
   }
   Value size = lookup(grid, grid.getMixedUpperBound().back());
   if (!size)

@@ -145,6 +145,10 @@ private:
   llvm::DenseSet<mlir::Value> partialSums;
 };
 
+/// Whether the blocks of all heads start with the first tile, then with the next one, as the
+/// mapping of the grid says.
+bool startsHeads(mlir::scf::ForallOp grid);
+
 } // namespace attn
 
 #endif // ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H

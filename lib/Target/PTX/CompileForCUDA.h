@@ -29,7 +29,8 @@ struct CUDAOptions {
   bool fused = false;
   /// Slots for the query heads of a key head (CompileOptions).
   int64_t pack = 0;
-  /// Which ways the function has: auto, lengths, short, long, few or narrow (attn-make-ways).
+  /// Which ways the function has: auto, lengths, short, long, few, narrow or groups
+  /// (attn-make-ways).
   std::string way = "lengths";
   /// Rows of the calls that a search times (CompileOptions).
   int64_t search = 0;

@@ -120,7 +120,7 @@ struct CommandLine {
       "way",
       cl::desc("with --device=cuda or sim: the kernel for which calls (default: auto,\n"
                "the one that the target's rule has for this call)"),
-      cl::value_desc("lengths|short|long|few|narrow"), cl::init("auto"), cl::cat(category)};
+      cl::value_desc("lengths|short|long|few|narrow|groups"), cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{
       "fused",
       cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
@@ -289,8 +289,9 @@ static Error convertSchedule(const CommandLine &line, RunOptions &options) {
   options.fused = line.fused;
   options.way = line.way;
   if (!is_contained(kWays, options.way))
-    return createStringError("--way: expected auto, lengths, short, long, few or narrow, got '" +
-                             options.way + "'");
+    return createStringError(
+        "--way: expected auto, lengths, short, long, few, narrow or groups, got '" + options.way +
+        "'");
   return Error::success();
 }
 

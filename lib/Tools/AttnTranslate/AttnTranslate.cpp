@@ -91,7 +91,8 @@ struct CommandLine {
       cl::desc("kernels of a GPU between which calls choose: auto (all of the\n"
                "target's rule), lengths (for short and for other sequences;\n"
                "default), or one for all calls: short, long, few (rows with many\n"
-               "keys) or narrow (many rows with few keys)"),
+               "keys), narrow (many rows with few keys) or groups (gradients of\n"
+               "few keys that many query heads share)"),
       cl::init("lengths"), cl::cat(category)};
   cl::opt<std::string> stay{
       "stay", cl::desc("cuda: whether blocks stay (default: auto, the target's rule)"),

@@ -21,6 +21,7 @@
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/Scheduler.h"
+#include "lib/Transforms/Attn/WayCopy.h"
 #include "lib/Transforms/Attn/WayRules.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -127,21 +128,6 @@ static Calls countCalls(ArrayRef<Attribute> conditions) {
   if (conditions.empty())
     return Calls::None;
   return cast<ArrayAttr>(conditions[0]).empty() ? Calls::All : Calls::Some;
-}
-
-/// A copy of the function for calls that meet a condition. The first function that is for a call is
-/// the one that runs, so the copy comes before it.
-static func::FuncOp copyFor(func::FuncOp function, StringRef base, StringRef way,
-                            ArrayRef<Attribute> conditions, SymbolTable &symbols) {
-  MLIRContext *context = function.getContext();
-  func::FuncOp copy = function.clone();
-  std::string suffix = way.str();
-  llvm::replace(suffix, '-', '_');
-  copy.setName((base + "_" + suffix).str());
-  copy->setAttr(plan::PlanDialect::kWhenAttrName, ArrayAttr::get(context, conditions));
-  copy->setAttr(plan::PlanDialect::kWayAttrName, StringAttr::get(context, way));
-  symbols.insert(copy, function->getIterator());
-  return copy;
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -280,7 +266,7 @@ struct MakeWaysPass
   LogicalResult checkOptions() {
     if (!llvm::is_contained(kWays, way.getValue()))
       return getOperation().emitError(
-                 "expected way=auto, lengths, short, long, few or narrow, got '")
+                 "expected way=auto, lengths, short, long, few, narrow or groups, got '")
              << way << "'";
     if (slots != 0 && (slots < 2 || slots > 64 || !llvm::isPowerOf2_64(slots)))
       return getOperation().emitError("expected slots of 0, 2, 4, 8, 16, 32 or 64, got ")

@@ -143,6 +143,7 @@ def MakeWaysPass : Pass<"attn-make-ways", "::mlir::ModuleOp"> {
     | `long` | none |
     | `few` | sizes for at most 128 rows with many keys, for all calls |
     | `narrow` | sizes for many rows with at most 80 keys or with 129 to 160, for all calls |
+    | `groups` | none here: gradients have it, for all calls (attn-make-group-ways) |
 
     An attention with `attn.pack = P`, or any with `slots=P`, has one way of packed rows: for calls
     with at most 128 / P rows and groups of at most P heads. A schedule that is written at the op
@@ -155,7 +156,7 @@ def MakeWaysPass : Pass<"attn-make-ways", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"way", "way", "std::string", [{"lengths"}],
-      "which ways there are: auto, lengths, short, long, few or narrow">,
+      "which ways there are: auto, lengths, short, long, few, narrow or groups">,
     Option<"slots", "slots", "int64_t", "0",
       "slots for the heads of a group: 2, 4, 8, 16, 32 or 64; 0 is the rule's">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::plan::PlanDialect"];
@@ -207,6 +208,25 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"search", "search", "int64_t", "0",
       "rows of the calls that a search times on a GPU: sizes of which models say that they "
       "spill or wait for memory are refused; 0: none are">];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
+}
+
+def MakeGroupWaysPass : Pass<"attn-make-group-ways", "::mlir::ModuleOp"> {
+  let summary = "makes a copy of a function of gradients for calls of few blocks and many query heads";
+  let description = [{
+    Blocks of gradients own keys, and visit all query heads that share them. A function gets a way
+    `groups` for calls with two query heads or more for each key head, and few blocks of keys: under
+    a mask up to three or four for each multiprocessor, otherwise fewer than there are
+    multiprocessors. Its passes over keys have the same schedule, with `splits` and `fill`:
+    attn-split-groups splits the query heads. With `all-calls` the function
+    itself becomes that way, for all calls.
+
+    Requires: room 1 `problem` with schedules. Produces: room 1 `problem`. Functions stay as they
+    are where queries or keys are no arguments of 16 bits, tiles are listed, arguments have any
+    strides, or types say that each query head has keys of its own. Fails when: never.
+  }];
+  let options = [
+    Option<"allCalls", "all-calls", "bool", "false", "whether the way is for all calls">];
   let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
@@ -273,6 +293,30 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     Requires: room 3 `online` whose loops over keys are still to be made. Produces: room 3 `online`.
     Fails when: never; attention without keys, or whose results do not leave the grid directly, is
     left alone, with a remark.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def SplitGroupsPass : Pass<"attn-split-groups", "::mlir::ModuleOp"> {
+  let summary = "spreads the query heads of a group over several blocks that own the same keys";
+  let description = [{
+    For gradients of keys and values with splits > 1, on a GPU. The grid gets a fourth dimension:
+    each block visits its part of the query heads that share its keys, and stores f32 sums. A
+    further grid for each result adds the parts in ascending order and rounds. With
+    `parts` as the device chooses them (attn.count_parts), up to splits:
+
+    ```
+    size   = ceil(heads / parts)
+    part p = heads [p * size, (p + 1) * size), cut at the last
+    ```
+
+    Under a mask the first keys have the most work, and blocks of all heads and batches start with
+    them: the mapping of the grid says so.
+
+    Requires: room 3 `online` whose loops over rows are still to be made. Produces: room 3 `online`.
+    Fails when: never; gradients whose results do not leave the grid directly are left alone, with a
+    remark.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];

@@ -12,6 +12,7 @@
 #include "lib/Transforms/Attn/MergedRows.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Pages.h"
+#include "lib/Transforms/Attn/PartGrid.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/Target.h"
@@ -328,29 +329,10 @@ static FailureOr<bool> splitKV(RewriterBase &rewriter, OnlineAttentionOp op,
   while (partials.size() < (hasLow ? 3 : 2))
     partials.push_back(tensor::EmptyOp::create(rewriter, loc, sizes, f32));
 
-  // The grid (S, B, H, M tiles): the old body, with the part as its first index.
-  auto extend = [&](SmallVector<OpFoldResult> bounds, OpFoldResult first) {
-    bounds.insert(bounds.begin(), first);
-    return bounds;
-  };
-  SmallVector<Attribute> mapping = {
-      gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim3),
-      gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim2),
-      gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim1),
-      gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim0)};
-  auto split = scf::ForallOp::create(rewriter, loc,
-                                     extend(forall.getMixedLowerBound(), rewriter.getIndexAttr(0)),
-                                     extend(forall.getMixedUpperBound(), parts),
-                                     extend(forall.getMixedStep(), rewriter.getIndexAttr(1)),
-                                     partials, rewriter.getArrayAttr(mapping));
   // The old results are not read in the body: their block arguments only receive the insertions,
   // replaced below.
-  SmallVector<Value> arguments = split.getInductionVars();
-  Value part = arguments.front();
-  arguments.erase(arguments.begin());
-  llvm::append_range(arguments, outputs);
-  rewriter.eraseOp(split.getTerminator());
-  rewriter.mergeBlocks(forall.getBody(), split.getBody(), arguments);
+  scf::ForallOp split = addParts(rewriter, forall, parts, partials);
+  Value part = split.getInductionVars().front();
   bool isBounded = restrictToPart(rewriter, *grid, part, parts, schedule);
 
   rewriter.setInsertionPointAfter(split);
@@ -364,7 +346,7 @@ static FailureOr<bool> splitKV(RewriterBase &rewriter, OnlineAttentionOp op,
   options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
   options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
                         rewriter.getIndexAttr(getMergedRows(merge, schedule->blockM))});
-  options.setMapping(ArrayRef<Attribute>(mapping).drop_front());
+  options.setMapping(getBlockMapping(rewriter.getContext(), /*rank=*/3));
   rewriter.setInsertionPoint(merge);
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, merge, options);
   if (failed(tiled))

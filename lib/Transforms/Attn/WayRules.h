@@ -23,8 +23,8 @@ namespace attn {
 /// Words of the option `way`, which says which ways a function has. The word `auto` means all ways
 /// of the rule, and `lengths` the ways for short and for other sequences. Each further word makes
 /// the way of that name the only one.
-inline constexpr llvm::StringLiteral kWays[] = {"auto", "lengths", "short",
-                                                "long", "few",     "narrow"};
+inline constexpr llvm::StringLiteral kWays[] = {"auto", "lengths", "short", "long",
+                                                "few",  "narrow",  "groups"};
 
 /// A range of a size that a call has: rows, keys, query heads for each key head, or the GB that the
 /// memory of its device moves in a second.
