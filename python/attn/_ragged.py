@@ -28,6 +28,8 @@ class RaggedText(Text):
 
     offsets_q: str = ""
     offsets_k: str = ""
+    # Whether the output has zeros in rows of no sequence; gradients always have.
+    clears: bool = False
 
     def _matrix(self, name: str, of: str, is_value: bool) -> _Part:
         columns = self.problem.value_dim if is_value else self.problem.head_dim
@@ -54,7 +56,7 @@ class RaggedText(Text):
         results = [self._matrix("o", "q", True)]
         results += [self._numbers("lse")] * self.problem.return_lse
         results += [self._numbers("lse_low")] * self.problem.return_low
-        return self._show(super().forward, self._operands, results)
+        return self._show(super().forward, self._operands, results, self.clears)
 
     def gradient(self, gradients: Gradients) -> str:
         """Of sinks and captured tensors there are none."""
@@ -69,11 +71,29 @@ class RaggedText(Text):
             "key": self._matrix("d_key", "k", False),
             "value": self._matrix("d_value", "k", True),
         }
-        return self._show(
-            super().gradient(gradients), operands, [of[str(name)] for name in gradients.wanted]
-        )
+        results = [of[str(name)] for name in gradients.wanted]
+        return self._show(super().gradient(gradients), operands, results, clears=True)
 
-    def _show(self, text: str, operands: List[_Part], results: List[_Part]) -> str:
+    def _place(self, part: _Part, clears: bool) -> List[str]:
+        """Where a result goes: rows of sequences, of matrices perhaps with zeros between them."""
+        name, of, type_ = part.name, part.of, self.problem.type
+        into = f"%empty_{name}"
+        lines = [f"  {into} = tensor.empty(%total_{of}, %heads_{of}) : {part.rows}"]
+        if clears and part.rows != _ROWS_OF_NUMBERS:
+            lines += [
+                f"  %none_{name} = arith.constant 0.0 : {type_}",
+                f"  %zeros_{name} = linalg.fill ins(%none_{name} : {type_}) outs({into} : {part.rows}) -> {part.rows}",
+            ]
+            into = f"%zeros_{name}"
+        lines.append(
+            f"  %placed_{name} = attn.place %{name}[%cu_seqlens_{of}] into {into} : "
+            f"{part.type}, {self._offsets(of)} -> {part.rows}"
+        )
+        return lines
+
+    def _show(
+        self, text: str, operands: List[_Part], results: List[_Part], clears: bool
+    ) -> str:
         """The same function of rows of sequences: views in front of its body, places after it."""
         lines = text.rstrip("\n").split("\n")
         head, body = lines[0].partition(") -> (")[0], lines[1:-2]
@@ -102,12 +122,7 @@ class RaggedText(Text):
                     f"  %{what}_{of} = tensor.dim %rows_{of}, %{dim}_dim : {matrices[of]}"
                 )
         for part in results:
-            name, of, offsets = part.name, part.of, self._offsets(part.of)
-            places.append(f"  %empty_{name} = tensor.empty(%total_{of}, %heads_{of}) : {part.rows}")
-            places.append(
-                f"  %placed_{name} = attn.place %{name}[%cu_seqlens_{of}] into %empty_{name} : "
-                f"{part.type}, {offsets} -> {part.rows}"
-            )
+            places += self._place(part, clears)
         types = ", ".join(part.rows for part in results)
         names = ", ".join(f"%placed_{part.name}" for part in results)
         last = [f"  return {names} : {types}", "}", ""]
@@ -158,7 +173,7 @@ class RaggedPlan(_plan.Plan):
         results: Dict[str, Any],
     ) -> None:
         """`record` is what `run_ragged` of the recorded plan returned. Writes the gradients of "query",
-        "key" and "value" in `results`; rows of no sequence keep what they hold."""
+        "key" and "value" in `results`, with zeros in rows of no sequence."""
         output, lse, *low = record
         tensors = Tensors(self.gradient(tuple(results), d_lse is not None, bool(low)).kernel)
         self._add_rows(tensors, given, rows)

@@ -28,9 +28,9 @@ def check_others(**tensors: Any) -> None:
 
 
 def make_gradients(tensors: Sequence[Any], wanted: Sequence[bool]) -> Dict[str, Any]:
-    """Memory for those of q, k and v that are wanted. Rows of no sequence have a gradient of 0."""
+    """Memory for those of q, k and v that are wanted, unwritten."""
     named = zip(_NAMES, tensors, wanted)
-    return {name: x.new_zeros(x.shape) for name, x, is_wanted in named if is_wanted}
+    return {name: x.new_empty(x.shape) for name, x, is_wanted in named if is_wanted}
 
 
 class _Varlen(torch.autograd.Function):

@@ -51,6 +51,8 @@ class Asked(NamedTuple):
     mask: Optional[Callable] = None
     return_lse: bool = True
     options: Any = None
+    # Whether the output has zeros in rows of no sequence.
+    clears: bool = False
 
 
 def prepare(call: Varlen, asked: Asked = Asked()) -> Tuple[RaggedPlan, Given, Rows]:
@@ -72,7 +74,7 @@ def prepare(call: Varlen, asked: Asked = Asked()) -> Tuple[RaggedPlan, Given, Ro
         return_lse=asked.return_lse,
     )
     names = [_arrays.type_name(x.dtype) or "" for x in (call.cu_q, call.cu_k)]
-    plan, captured = _find_ragged_plan(spec, names[0], names[1], asked.options)
+    plan, captured = _find_ragged_plan(spec, names[0], names[1], asked)
     given = Given(call.q, call.k, call.v, call.scale, call.sink, True, captured)
     return plan, given, Rows(call.cu_q, call.cu_k, (call.most_q, call.most_k))
 
@@ -82,13 +84,14 @@ def _make_shift(cu_q: Any, cu_k: Any) -> Callable:
 
 
 def _find_ragged_plan(
-    spec: Spec, of_q: str, of_k: str, options: Any
+    spec: Spec, of_q: str, of_k: str, asked: Asked
 ) -> Tuple[RaggedPlan, List[Any]]:
     def make(source: Source, captures: Any, texts: Any) -> RaggedPlan:
-        text = RaggedText(**read_fields(source.text), offsets_q=of_q, offsets_k=of_k)
+        fields = read_fields(source.text)
+        text = RaggedText(**fields, offsets_q=of_q, offsets_k=of_k, clears=asked.clears)
         return RaggedPlan(text, captures, texts)
 
-    return find_plan(_plans, spec, (of_q, of_k), options, make)
+    return find_plan(_plans, spec, (of_q, of_k, asked.clears), asked.options, make)
 
 
 def check_call(call: Varlen) -> None:

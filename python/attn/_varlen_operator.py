@@ -14,7 +14,7 @@ from ._library import Error
 from ._operator import PLAIN, to_dense
 from ._ragged import RaggedPlan
 from ._ragged_autograd import check_others, make_gradients
-from ._varlen import Varlen, check_call, prepare
+from ._varlen import Asked, Varlen, check_call, prepare
 
 _SEQUENCES = (
     "Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, Tensor? alibi_slopes, Tensor? sink"
@@ -23,6 +23,7 @@ _HOW = (
     "SymInt max_seqlen_q, SymInt max_seqlen_k, float? scale, bool causal, SymInt left, SymInt right, float softcap"
 )
 _NUM_TENSORS = Varlen._fields.index("most_q")
+_CLEARED = Asked(clears=True)
 registry = Library("attn", "FRAGMENT")
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 # lse_low is what f32 has no digits for in lse, or zeros where gradients do without it.
@@ -57,9 +58,9 @@ def _shrink(call: Varlen) -> Varlen:
 def _forward(*given: Any) -> Tuple[Any, Any, Any]:
     call, is_recorded = Varlen(*given[:-1]), given[-1]
     check_call(call)
-    plan, arguments, rows = prepare(_shrink(call))
+    plan, arguments, rows = prepare(_shrink(call), _CLEARED)
     total, heads, _ = call.q.shape
-    output = call.q.new_zeros((total, heads, call.v.shape[2]))
+    output = call.q.new_empty((total, heads, call.v.shape[2]))
     lse = call.q.new_full((total, heads), -torch.inf, dtype=torch.float32)
     run = cast(RaggedPlan, plan.recorded() if is_recorded else plan)
     if not total:
@@ -73,7 +74,7 @@ def _forward(*given: Any) -> Tuple[Any, Any, Any]:
 
 def _backward(d_output: Any, d_lse: Any, *given: Any) -> List[Any]:
     call, (output, lse, low, wanted) = Varlen(*given[:-4]), given[-4:]
-    plan, arguments, rows = prepare(_shrink(call))
+    plan, arguments, rows = prepare(_shrink(call), _CLEARED)
     results = make_gradients(call[:3], wanted)
     record = (output, lse, low) if plan.recorded().problem.return_low else (output, lse)
     d_lse = None if d_lse is None else to_dense(d_lse)

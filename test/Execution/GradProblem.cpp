@@ -103,9 +103,9 @@ static std::string makeRaggedGradSource(const Variant &variant, const Problem &p
   source.addOperand("lse", t.row, 'q');
   if (hasLow(variant, p))
     source.addOperand("lselow", t.row, 'q');
-  source.addResult("%g#0", t.query, 'q');
-  source.addResult("%g#1", t.key, 'k');
-  source.addResult("%g#2", t.value, 'v');
+  source.addResult("%g#0", t.query, 'q', p.clears);
+  source.addResult("%g#1", t.key, 'k', p.clears);
+  source.addResult("%g#2", t.value, 'v', p.clears);
   return source.write("grad", variant.prologue + makeGradient(untrained, p, t));
 }
 

@@ -304,7 +304,7 @@ static std::string makeRaggedSource(const Variant &variant, const Problem &p) {
   source.addOperand("k", t.key, 'k');
   source.addOperand("v", t.value, 'k');
   source.addCaptured(variant);
-  source.addResult(p.withLse ? "%o#0" : "%o", t.output, 'q');
+  source.addResult(p.withLse ? "%o#0" : "%o", t.output, 'q', p.clears);
   if (p.withLse)
     source.addResult("%o#1", t.row, 'q');
   std::string results = t.output + (p.withLse ? ", " + t.row : "");

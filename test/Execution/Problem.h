@@ -126,6 +126,8 @@ struct Problem {
   int64_t page = 0;
   /// Whether query, key and value are rows of sequences, and results are placed there.
   bool isRagged = false;
+  /// Whether rows of no sequence are 0 in what is placed; otherwise nothing is written there.
+  bool clears = false;
   /// Whether entries of the table, or offsets of sequences, are i64.
   bool wideTable = false;
   /// The GPU to run on while another one is current; -1: the current one.

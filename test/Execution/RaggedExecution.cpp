@@ -52,6 +52,8 @@ public:
 
   void expectOthersUntouched(std::vector<Array> &results) const {
     std::vector<Array> before = allocatePlaced(results[0].getKind(), ElementKind::F32);
+    if (p.clears)
+      before[0].fill(0);
     std::vector<bool> isPlaced = findPlaced(s, /*ofKeys=*/false, /*withPoisoned=*/true);
     for (auto [result, held] : llvm::zip_equal(results, before))
       expectUntouched(result, held, isPlaced);

@@ -128,6 +128,9 @@ void GradExecution::checkRagged(const Variant &variant, const Problem &problem,
                        defined = run.allocateRows(ElementKind::F64),
                        results = run.allocateRows(getElementKind(problem.type)),
                        before = run.allocateRows(getElementKind(problem.type));
+    for (Array &held : before)
+      if (problem.clears)
+        held.fill(0);
     std::vector<Input> inputs = run.takeInputs();
     if (llvm::Error error = kernels.device->run(inputs, results, problem.memory, seed)) {
       ADD_FAILURE() << llvm::toString(std::move(error));

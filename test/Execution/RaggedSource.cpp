@@ -38,14 +38,24 @@ void RaggedSource::addCaptured(const Variant &variant) {
       append(arguments, std::string(capture.name) + ": " + capture.type);
 }
 
-void RaggedSource::addResult(const std::string &value, const std::string &view, char like) {
+void RaggedSource::addResult(const std::string &value, const std::string &view, char like,
+                             bool clears) {
   places += llvm::formatv("  %count{0} = tensor.dim %rows_{1}, %zero : {2}\n"
                           "  %heads{0} = tensor.dim %rows_{1}, %one : {2}\n",
                           numResults, like, operands.at(std::string(1, like)));
-  places += llvm::formatv("  %empty{0} = tensor.empty(%count{0}, %heads{0}) : {1}\n"
-                          "  %placed{0} = attn.place {2}[%offsets_{3}] into %empty{0} : {4}, {5} "
+  places += llvm::formatv("  %empty{0} = tensor.empty(%count{0}, %heads{0}) : {1}\n", numResults,
+                          getRows(view));
+  if (clears) {
+    llvm::StringRef element = llvm::StringRef(view).rsplit('x').second.drop_back();
+    places += llvm::formatv("  %none{0} = arith.constant 0.0 : {2}\n"
+                            "  %zeros{0} = linalg.fill ins(%none{0} : {2}) outs(%empty{0} : {1}) "
+                            "-> {1}\n",
+                            numResults, getRows(view), element);
+  }
+  places += llvm::formatv("  %placed{0} = attn.place {2}[%offsets_{3}] into %{6}{0} : {4}, {5} "
                           "-> {1}\n",
-                          numResults, getRows(view), value, like == 'q' ? 'q' : 'k', view, offsets);
+                          numResults, getRows(view), value, like == 'q' ? 'q' : 'k', view, offsets,
+                          clears ? "zeros" : "empty");
   append(types, getRows(view));
   append(values, "%placed" + std::to_string(numResults++));
 }

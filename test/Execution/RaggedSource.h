@@ -26,7 +26,7 @@ public:
   /// Offsets, the most rows, and what else the variant captures, as arguments.
   void addCaptured(const Variant &variant);
   /// A result: the rows of `value`, of type `view`, which has the heads of the operand `like`.
-  void addResult(const std::string &value, const std::string &view, char like);
+  void addResult(const std::string &value, const std::string &view, char like, bool clears = false);
   std::string write(const std::string &name, const std::string &body) const;
 
 private:

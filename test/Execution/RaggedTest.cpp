@@ -78,12 +78,14 @@ std::vector<Sequences> getSequences(const Variant &mask) {
   return sequences;
 }
 
-/// With lse in every second problem, and types in turn.
+/// With lse in every second problem, with zeros between sequences in two of four, and types in
+/// turn.
 Problem makeProblem(size_t i) {
   std::vector<std::string> types = getOptions().device->getTypes();
   Problem problem;
   problem.isRagged = true;
   problem.withLse = i % 2;
+  problem.clears = i / 2 % 2;
   problem.type = types[i % types.size()];
   return problem;
 }
@@ -118,7 +120,7 @@ TEST(RaggedTest, StaysInside) {
   for (bool isWide : {false, true}) {
     Problem problem;
     problem.isRagged = problem.withLse = true;
-    problem.wideTable = isWide;
+    problem.wideTable = problem.clears = isWide;
     problem.type = getOptions().device->getTypes().back();
     std::vector<Sequences> sequences = getBroken();
     for (Sequences &each : sequences)
@@ -189,6 +191,7 @@ TEST(RaggedGradTest, StaysInside) {
   problem.type = getOptions().device->getTypes().back();
   for (int64_t columns : {64, 128}) {
     problem.d = problem.dv = columns;
+    problem.clears = columns == 128;
     GradExecution().checkRagged(kFull, problem, getBroken());
     GradExecution().checkRagged(kCausal, problem, getBroken());
   }
@@ -241,6 +244,7 @@ Problem RandomRagged::drawProblem(bool withLse) {
   Problem problem;
   problem.isRagged = true;
   problem.withLse = withLse;
+  problem.clears = draw(1);
   problem.type = getOptions().device->getTypes()[random() % 2];
   return problem;
 }

@@ -89,7 +89,8 @@ def Attn_PlaceOp : Attn_Op<"place", [Pure, AllTypesMatch<["dest", "result"]>]> {
     ```
 
     Rows of `dest` that are in no sequence keep what they are, and rows that a sequence does not have go nowhere
-    (s21). Where `dest` is tensor.empty, memory of the caller's result is not written there.
+    (s21). Where `dest` is tensor.empty, memory of the caller's result is not written there. Where it is filled with
+    zeros, a device stores zeros in these rows alone.
 
     ```mlir
     %rows = attn.place %output[%offsets] into %empty

@@ -9,6 +9,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include "lib/Conversion/AttnToTile/ClearRows.h"
 #include "lib/Conversion/AttnToTile/MoveRows.h"
 #include "lib/Conversion/AttnToTile/Passes.h"
 #include "lib/Conversion/AttnToTile/QuerySum.h"
@@ -93,6 +94,14 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
         !returned.insert(result).second)
       return function.emitOpError("expected every result to come from a grid, each from its own");
   return grids;
+}
+
+/// Whether rows of no sequence have zeros in a result of the function.
+static bool isCleared(PlaceOp place) {
+  auto fill = place.getDest().getDefiningOp<linalg::FillOp>();
+  return fill && fill.getOutputs()[0].getDefiningOp<tensor::EmptyOp>() &&
+         cast<RankedTensorType>(place.getType()).getRank() == 3 &&
+         matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
 }
 
 /// Upstream leaves a size of a dimension that is not there undefined; extents and memrefs have
@@ -289,8 +298,10 @@ struct Signature {
   /// A result that is placed is stored where rows of sequences are.
   LogicalResult addPlaced(PlaceOp place) {
     Value source = place.getSource();
-    if (!place.getDest().getDefiningOp<tensor::EmptyOp>() || !source.hasOneUse())
-      return place.emitOpError("expected a result that nothing else reads, into a tensor.empty");
+    bool isPlace = place.getDest().getDefiningOp<tensor::EmptyOp>() || isCleared(place);
+    if (!isPlace || !source.hasOneUse())
+      return place.emitOpError("expected a result that nothing else reads, into a tensor.empty or, "
+                               "of a matrix, one that is filled with zeros");
     std::optional<ArgumentSize> most;
     if (auto unpack = source.getDefiningOp<UnpackHeadsOp>())
       most = findArgumentSize(unpack.getQuery(), 2);
@@ -513,6 +524,28 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
   return success();
 }
 
+/// Makes the kernel that clears what is placed where no sequence is.
+static LogicalResult convertCleared(func::FuncOp function, PlaceOp place,
+                                    const Signature &signature, SymbolTable &symbols) {
+  Value source = place.getSource();
+  if (auto unpack = source.getDefiningOp<UnpackHeadsOp>())
+    source = unpack.getSource();
+  unsigned number = signature.arguments.lookup(source);
+  plan::RaggedAttr ragged = signature.ragged.lookup(number);
+  auto attribute =
+      tile::KernelAttr::getChecked([&] { return place.emitOpError(); }, function.getContext(),
+                                   /*warpgroups=*/int64_t(1), getGridOfClearing(ragged));
+  if (!attribute)
+    return failure();
+  func::FuncOp kernel =
+      createKernel(function, place.getLoc(), (function.getName() + "_clear").str(), signature,
+                   attribute, symbols);
+  TileBuilder b(place.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front()));
+  emitClearing(b, kernel.getArguments(), kernel.getArgument(number), ragged);
+  func::ReturnOp::create(b);
+  return success();
+}
+
 /// Makes the kernel of `grid`, before the function.
 static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
                                  const Signature &signature, SymbolTable &symbols) {
@@ -609,6 +642,9 @@ static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols
        cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
     if (result.getDefiningOp<linalg::FillOp>() &&
         failed(convertStart(function, result, result, *signature, symbols)))
+      return failure();
+  for (auto place : function.getBody().front().getOps<PlaceOp>())
+    if (isCleared(place) && failed(convertCleared(function, place, *signature, symbols)))
       return failure();
   for (Operation &op : function.getBody().front()) {
     auto create = [&](StringRef suffix, tile::KernelAttr attribute) {
