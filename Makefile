@@ -48,7 +48,7 @@ SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-machines test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
-        bench install wheel release gpu-bundle clean
+        bench install wheel test-wheel wheel-aarch64 release gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -233,6 +233,9 @@ wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and l
 	@$(MAKE) --no-print-directory assembler
 	@PATH="$(dir $(abspath $(PTXAS))):$$PATH" build/wheel-tools/bin/python docs/ship-kernels dist/attn-*.whl
 	@build/wheel-tools/bin/python test/Wheel/check dist/attn-*.whl
+
+test-wheel: ## Install the wheel of dist/ on fresh machines of Debian 12, 13 and sid (Python 3.11, 3.13, 3.14; 100 MB to download)
+	@test/Wheel/roots dist/attn-*-manylinux_2_34_x86_64.whl
 
 release: ## Check that this commit can be released, and put sdist, wheel, notes and checksums into dist/VERSION
 	@docs/release --check
