@@ -9,11 +9,11 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 from . import _arrays, _library
 from ._library import Error
 from ._log import find_reason
-from ._picture import visualize_mask
+from ._picture import MaskPicture, visualize_mask
 from ._problem import Spec, check_options, is_rows_first, make_spec
 from ._seed import Seed
 from ._source import Gradients, Source
-from ._tools import frame, make_page
+from ._tools import Picture, frame, make_page, show, simulate
 from .typing import (
     Array,
     Causal,
@@ -36,20 +36,30 @@ class Explanation(str):
 
 
 class ExplainedSource(Explanation):
-    """How a source is compiled. A notebook shows all of its rooms, two at a time, with what became
-    of their lines."""
+    """How a source is compiled. A notebook shows the tiles that the mask of a call keeps, the timeline of
+    a block on a GPU, and all rooms, two at a time, with what became of their lines."""
 
     source: str
     options: Tuple[Tuple[str, str], ...]
+    mask: Optional[MaskPicture]
 
-    def __new__(cls, text: str, source: str, options: Tuple[Tuple[str, str], ...]) -> ExplainedSource:
+    def __new__(
+        cls,
+        text: str,
+        source: str,
+        options: Tuple[Tuple[str, str], ...],
+        mask: Optional[MaskPicture] = None,
+    ) -> ExplainedSource:
         made = super().__new__(cls, text)
-        made.source, made.options = source, options
+        made.source, made.options, made.mask = source, options, mask
         return made
 
     def _repr_html_(self) -> str:
         page = make_page(self.source, self.options)
-        return frame(page) if page else f"<pre>{html.escape(self)}</pre>"
+        if not page:
+            return f"<pre>{html.escape(self)}</pre>"
+        pictures = [Picture(self.mask.svg, self.mask.splitlines()[0])] if self.mask else []
+        return show(pictures + simulate(self.source, self.options)) + frame(page)
 
 
 def _check_call(arrays: List[Any]) -> None:
@@ -59,7 +69,17 @@ def _check_call(arrays: List[Any]) -> None:
             raise Error("invalid argument", f"{name}: expected an array of 4 dimensions, got {got}")
 
 
-def _describe(arrays: List[Any], rows_first: bool, spec: Spec, reason: str) -> str:
+def _draw_mask(arrays: List[Any], rows_first: bool, spec: Spec) -> Optional[MaskPicture]:
+    """Of a call on the CPU that drops keys: elsewhere a mask may read what is not here."""
+    how = {"causal": spec.causal, "window": spec.window, "mask": spec.mask}
+    on_cpu = not (_arrays.is_torch(arrays[0]) and arrays[0].is_cuda)
+    if not on_cpu or all(x is None or x is False for x in how.values()):
+        return None
+    length = 1 if rows_first else 2
+    return visualize_mask(arrays[0].shape[length], arrays[1].shape[length], **how)
+
+
+def _describe(arrays: List[Any], reason: str, mask: Optional[MaskPicture]) -> str:
     """Lines above those of the compiler. `reason` is why its kernel is not there, or empty."""
     shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in zip("qkv", arrays))
     lines = [
@@ -67,12 +87,8 @@ def _describe(arrays: List[Any], rows_first: bool, spec: Spec, reason: str) -> s
         f"// path        {_find_path(arrays)}",
         f"// kernel      {'not compiled yet: ' + reason if reason else 'compiled before'}",
     ]
-    how = {"causal": spec.causal, "window": spec.window, "mask": spec.mask}
-    on_cpu = not (_arrays.is_torch(arrays[0]) and arrays[0].is_cuda)
-    if on_cpu and any(x is not None and x is not False for x in how.values()):
-        length = 1 if rows_first else 2
-        head = visualize_mask(arrays[0].shape[length], arrays[1].shape[length], **how)
-        lines.append(f"// tiles       {head.splitlines()[0]}")
+    if mask is not None:
+        lines.append(f"// tiles       {mask.splitlines()[0]}")
     return "\n".join(lines) + "\n"
 
 
@@ -147,7 +163,8 @@ def explain(
 
     Returns:
         A text that a prompt shows as it is. A notebook shows the page of `attn-translate --html`
-        instead, where that tool is there.
+        instead, where that tool is there. Above it are the tiles that the mask of a call keeps, and the
+        timeline of a block on a GPU, with the speed that the model predicts.
 
     Raises:
         Error: as `compile`.
@@ -166,8 +183,9 @@ def explain(
     how.update(return_lse=return_lse, dropout_p=dropout_p)
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
     text, texts = find_source(spec, gradient), check_options(options, spec.device)
-    lines = ""
+    lines, drawn = "", None
     if call:
         reason = find_reason(find_source(spec), texts)
-        lines = _describe(call, rows_first, spec, reason)
-    return ExplainedSource(lines + _library.explain(text, texts, until), text, texts)
+        drawn = _draw_mask(call, rows_first, spec)
+        lines = _describe(call, reason, drawn)
+    return ExplainedSource(lines + _library.explain(text, texts, until), text, texts, drawn)

@@ -310,7 +310,11 @@ def test_notebooks_show_the_rooms():
         pytest.skip("attn-translate was not built")
     how = dict(causal=True, options={"block_m": 128, "block_n": 64, "stay": False})
     shown = attn.explain("bfloat16", 64, device="cuda", **how)._repr_html_()
-    assert shown.startswith("<iframe") and shown.endswith("</iframe>")
+    assert shown.endswith("</iframe>")
+    # The timeline of a block, in these sizes, and what the model predicts of it.
+    (picture,) = re.findall('base64,([^"]*)"', shown)
+    assert "<svg" in base64.b64decode(picture).decode()
+    assert re.search("<figcaption>a block, simulated for B=4,H=16,M=2048; predicted .* TFLOP/s of work", shown)
     page = html.unescape(re.search('srcdoc="([^"]*)"', shown).group(1))
     data = re.search('id="data" data-form="deflate">([^<]*)<', page).group(1)
     found = json.loads(zlib.decompress(base64.b64decode(data)))
@@ -318,7 +322,26 @@ def test_notebooks_show_the_rooms():
     # The options of the call.
     assert "block_m = 128, block_n = 64" in found["rooms"][1]["text"]
     kernel = attn.compile("float32", 16, window=(3, 0))
-    assert "iframe" in kernel.explain()._repr_html_()
+    assert kernel.explain()._repr_html_().startswith("<iframe")
+
+
+def test_notebooks_show_masks(make):
+    if not attn._tools.find_tool("attn-translate") and os.environ.get("CI") != "true":
+        pytest.skip("attn-translate was not built")
+    q, k, v = make(2, 3, 40, 16)
+    found = attn.explain(q, k, v, causal=True)
+    shown = found._repr_html_()
+    (picture,) = re.findall('base64,([^"]*)"', shown)
+    assert base64.b64decode(picture).decode() == found.mask.svg
+    assert f"<figcaption>{html.escape(found.mask.splitlines()[0])}</figcaption>" in shown
+    assert attn.explain(q, k, v)._repr_html_().startswith("<iframe")
+
+
+def test_programs_that_no_model_runs():
+    """Extents that the shape does not tell, and a tool that is not there."""
+    source = "func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n"
+    assert attn._tools.simulate(source, (("device", "cuda"),)) == []
+    assert attn._tools.simulate(source, (("device", "cpu"),)) == [] and attn._tools.show([]) == ""
 
 
 def test_notebooks_without_the_tool(monkeypatch):
