@@ -156,7 +156,7 @@ test-neighbours: build ## Compare attn with diffusers, Flax, Keras and TensorFlo
 	@$(ENVIRONMENTS)/tensorflow/bin/python -m pip install -q $(TENSORFLOW)
 	@for name in diffusers tensorflow; do ATTN_NEIGHBOURS=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
 	  $(ENVIRONMENTS)/$$name/bin/python -B -m pytest -q -p no:cacheprovider \
-	  $(patsubst %,test/Python/test_%.py,neighbours diffusers flax keras tensorflow xformers) || exit 1; done
+	  $(patsubst %,test/Python/test_%.py,neighbours diffusers flax keras tensorflow xformers transformer_engine) || exit 1; done
 
 test-distributed: build ## Compare attention of 2, 3 and 4 processes with one in the whole grid of masks, methods and shardings
 	@ATTN_DISTRIBUTED=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \

@@ -16,7 +16,8 @@ if not PAGE.exists():
     pytest.skip("no documents beside the tests", allow_module_level=True)
 # What a section needs beside its own library.
 NEEDED = {"xFormers": ["torch"], "diffusers": ["diffusers"], "Flax": ["flax"], "Keras": ["keras"], "TensorFlow": ["tensorflow"]}
-NAMES = {title: title.lower() for title in NEEDED}
+NEEDED["Transformer Engine"] = ["torch"]
+NAMES = {title: title.lower().replace(" ", "_") for title in NEEDED}
 
 
 def list_sections():
@@ -41,10 +42,10 @@ def test_blocks(title):
 
 def test_every_module_has_a_section():
     modules = {path.stem for path in (Path(attn.__file__).parent / "integrations").glob("[a-z]*.py")}
-    told = {x.lower() for x in list_sections()}
+    told = {x.lower().replace(" ", "_") for x in list_sections()}
     # Of the README's table.
     assert modules - {"torch", "transformers", "flash_attn", "flashinfer", "vllm", "sglang"} <= told
-    assert told - {"hugging face kernels"} <= modules
+    assert told - {"hugging_face_kernels"} <= modules
 
 
 def test_every_section_has_a_test():
