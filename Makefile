@@ -7,6 +7,9 @@ JOBS ?= $(shell nproc)
 # The compiler and its libraries, what builds it, and what its tests use.
 PACKAGES := clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev \
             cmake ninja-build ccache git python3 libpython3-dev libgtest-dev libstdc++-12-dev python3-numpy python3-pytest
+# What a build for aarch64 links, and what runs it here.
+AARCH64_PACKAGES := libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libstdc++-12-dev libzstd-dev zlib1g-dev libxml2-dev \
+                    libpython3-dev
 SANITIZER_PACKAGES := libclang-rt-22-dev
 FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 
@@ -48,10 +51,10 @@ SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-machines test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
-        bench install wheel test-wheel wheel-aarch64 release gpu-bundle clean
+        bench install wheel wheel-tools test-wheel wheel-aarch64 release gpu-bundle clean
 
 help: ## List the commands
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 # Installs what is missing and says so; does nothing on a machine that has everything.
 define install
@@ -223,16 +226,31 @@ install: ## Install libattn.so, which needs the C library alone, and its headers
 	@cmake --build --preset release --parallel $(JOBS) --target attn
 	@cmake --install build/release --component c --prefix $(PREFIX)
 
-wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and later, into dist/, and check it
+# What packs wheels, and marks and ships what is in them.
+define pack-wheel
+	@rm -f dist/attn-*_$(1).whl
+	@build/wheel-tools/bin/pip wheel -q --no-deps -w dist $(2) .
+	@build/wheel-tools/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_$(1) dist/attn-*-linux_*.whl >/dev/null
+endef
+
+wheel-tools:
 	$(call install,python3-venv)
 	@[ -d build/wheel-tools ] || python3 -m venv build/wheel-tools
 	@build/wheel-tools/bin/python -c "import auditwheel, wheel" 2>/dev/null || build/wheel-tools/bin/pip install -q wheel auditwheel
-	@rm -f dist/attn-*.whl
-	@build/wheel-tools/bin/pip wheel -q --no-deps -w dist .
-	@build/wheel-tools/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 dist/attn-*.whl
+
+wheel: setup wheel-tools ## Build the Python package for others, Linux with glibc 2.34 and later, into dist/, and check it
+	$(call pack-wheel,x86_64,)
 	@$(MAKE) --no-print-directory assembler
-	@PATH="$(dir $(abspath $(PTXAS))):$$PATH" build/wheel-tools/bin/python docs/ship-kernels dist/attn-*.whl
-	@build/wheel-tools/bin/python test/Wheel/check dist/attn-*.whl
+	@PATH="$(dir $(abspath $(PTXAS))):$$PATH" build/wheel-tools/bin/python docs/ship-kernels dist/attn-*_x86_64.whl
+	@build/wheel-tools/bin/python test/Wheel/check dist/attn-*_x86_64.whl
+
+wheel-aarch64: setup wheel-tools ## The same for aarch64, built on x86_64 with Debian's libraries (260 MB to download) and called under qemu
+	$(call install,qemu-user-static)
+	@docs/debian-root build/aarch64/root arm64 bookworm $(AARCH64_PACKAGES)
+	$(call pack-wheel,aarch64,-C build-dir=build/aarch64/wheel -C cmake.define.CMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/AArch64.cmake \
+	  -C cmake.define.Python3_INCLUDE_DIR=$(CURDIR)/build/aarch64/root/usr/include/python3.11)
+	@build/wheel-tools/bin/python test/Wheel/check dist/attn-*_aarch64.whl
+	@test/Wheel/roots dist/attn-*_aarch64.whl
 
 test-wheel: ## Install the wheel of dist/ on fresh machines of Debian 12, 13 and sid (Python 3.11, 3.13, 3.14; 100 MB to download)
 	@test/Wheel/roots dist/attn-*-manylinux_2_34_x86_64.whl

@@ -47,8 +47,9 @@ if(ATTN_STATIC)
   endforeach()
   get_property(dialects GLOBAL PROPERTY MLIR_DIALECT_LIBS)
   get_property(conversions GLOBAL PROPERTY MLIR_CONVERSION_LIBS)
-  llvm_map_components_to_libnames(components core support x86codegen x86desc x86info x86asmparser nvptxcodegen nvptxdesc
-    nvptxinfo orcjit executionengine passes target ipo bitwriter irreader jitlink asmparser frontendopenmp perfjitevents)
+  llvm_map_components_to_libnames(components core support ${ATTN_PROCESSOR}codegen ${ATTN_PROCESSOR}desc ${ATTN_PROCESSOR}info
+    ${ATTN_PROCESSOR}asmparser nvptxcodegen nvptxdesc nvptxinfo orcjit executionengine passes target ipo bitwriter irreader jitlink
+    asmparser frontendopenmp perfjitevents)
   set(ATTN_MLIR_LIBRARIES
     MLIROptLib MLIRTranslateLib MLIRExecutionEngineUtils MLIRTargetLLVMIRExport MLIRToLLVMIRTranslationRegistration
     MLIRLLVMToLLVMIRTranslation MLIRBuiltinToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation

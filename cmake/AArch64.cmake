@@ -1,0 +1,18 @@
+# A toolchain for Linux on aarch64, with Debian's packages in ATTN_ROOT (docs/foreign-root) and the compiler of this machine.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(ATTN_ROOT ${CMAKE_CURRENT_LIST_DIR}/../build/aarch64/root CACHE PATH "Where docs/foreign-root has put the packages")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ATTN_ROOT)
+set(CMAKE_SYSROOT ${ATTN_ROOT})
+set(CMAKE_C_COMPILER clang-22)
+set(CMAKE_CXX_COMPILER clang++-22)
+set(CMAKE_C_COMPILER_TARGET aarch64-linux-gnu)
+set(CMAKE_CXX_COMPILER_TARGET aarch64-linux-gnu)
+foreach(kind EXE SHARED MODULE)
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT -fuse-ld=lld)
+endforeach()
+# Programs that the build runs are this machine's; what it links is not.
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+foreach(kind LIBRARY INCLUDE PACKAGE)
+  set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
+endforeach()
