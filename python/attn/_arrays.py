@@ -5,6 +5,7 @@ Neither library is imported here: an array of a library that nobody imported can
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from typing import Any, Callable, Optional, Tuple
@@ -282,6 +283,7 @@ def is_any_recorded(*tensors: Any) -> bool:
     return sys.modules["torch"].is_grad_enabled() and any(map(is_recorded, tensors))
 
 
+@functools.lru_cache(maxsize=None)
 def find_watchers() -> Tuple[Callable, Callable, Callable]:
     """What tells the number of PyTorch's modes, the level of a transform or None, and whether the
     profiler is on."""

@@ -100,11 +100,18 @@ class Attention(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
         q, k, v, sink, source, scale, rows_first, *captures = inputs
         ctx.mark_non_differentiable(output[2])
-        _save(ctx, (source, scale, rows_first), (q, k, v, sink, *output, *captures))
+        ctx.options = source, scale, rows_first
+        # PyTorch notices when one of these is written to in between.
+        ctx.save_for_backward(q, k, v, sink, *output, *captures)
+        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, d_output: Any, d_lse: Any, _: Any) -> Tuple:  # type: ignore[override]
-        return _differentiate(ctx, ctx.saved_tensors, d_output, d_lse)
+        return _differentiate(ctx, ctx.saved_tensors, d_output, d_lse, ctx.options)
+
+
+# (plan, scale, whether rows come before heads, whether lse is a result too)
+How = Tuple[Plan, Any, bool, bool]
 
 
 class Recorded(torch.autograd.Function):
@@ -113,41 +120,32 @@ class Recorded(torch.autograd.Function):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, q: Any, k: Any, v: Any, sink: Any, how: Tuple[Plan, Any, bool], *captures: Any
+        ctx: Any, q: Any, k: Any, v: Any, sink: Any, how: How, *captures: Any
     ) -> Any:
-        plan, scale, rows_first = how
-        chosen, captured = plan.recorded(), [*captures]
-        found = run(chosen, q, k, v, scale, sink, rows_first, captured)
-        output, lse, lse_low = found if chosen.problem.return_low else (*found, None)
-        ctx.plan = plan
-        results = output, lse, lse_low
-        _save(ctx, (plan.source, scale, rows_first), (q, k, v, sink, *results, *captures))
-        return output, lse
+        plan, scale, rows_first, return_lse = how
+        found = run(plan.recorded(), q, k, v, scale, sink, rows_first, [*captures])
+        # Without lse_low where gradients do without it.
+        output, lse, lse_low = found if len(found) == 3 else (*found, None)
+        ctx.how = how
+        ctx.save_for_backward(q, k, v, sink, output, lse, lse_low, *captures)
+        ctx.set_materialize_grads(False)
+        # Each result takes autograd a microsecond.
+        return (output, lse) if return_lse else output
 
     @staticmethod
-    def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
+    def backward(ctx: Any, d_output: Any, d_lse: Any = None) -> Tuple:  # type: ignore[override]
         saved = ctx.saved_tensors
-        if (
-            type(d_output) is not torch.Tensor
-            or _dynamo.is_compiling()
-            or _arrays.is_watched_by_others()
-        ):
-            return _differentiate(ctx, saved, d_output, d_lse)
-        q, k, v, sink, output, lse, lse_low, *captures = saved
-        _, scale, rows_first = ctx.options
-        names, places = _find_wanted(ctx.needs_input_grad)
-        d_lse = None if d_lse is None else to_dense(d_lse)
-        of = output, lse, lse_low, to_dense(d_output), d_lse
-        plan = ctx.plan.gradient(names, d_lse is not None, lse_low is not None)
-        found = plan.direct(q, k, v, scale, sink, captures, rows_first, *of)
-        if found is None:
-            return _differentiate(ctx, saved, d_output, d_lse)
-        gradients: List[Any] = [None] * (_NUM_FIXED + len(captures))
-        for place, x in zip(places, found):
-            # Kernels sum in f32.
-            is_sum = place >= _NUM_FIXED
-            gradients[place] = x.to(captures[place - _NUM_FIXED].dtype) if is_sum else x
-        return tuple(gradients)
+        whole, scale, rows_first, _ = ctx.how
+        if type(d_output) is torch.Tensor and not _dynamo.is_compiling():
+            q, k, v, sink, output, lse, lse_low, *captures = saved
+            names, places = _find_wanted(ctx.needs_input_grad)
+            plan = whole.gradient(names, d_lse is not None, lse_low is not None)
+            of = output, lse, lse_low, to_dense(d_output), None if d_lse is None else to_dense(d_lse)
+            # None too where somebody watches.
+            found = plan.direct(q, k, v, scale, sink, captures, rows_first, *of)
+            if found is not None:
+                return _place(found, places, captures)
+        return _differentiate(ctx, saved, d_output, d_lse, (whole.source, scale, rows_first))
 
 
 # Arguments in front of the captured tensors.
@@ -162,18 +160,25 @@ def _find_wanted(needed: Tuple[bool, ...]) -> Tuple[Wanted, Tuple[int, ...]]:
     return tuple([known[i] if i < 4 else i - _NUM_FIXED for i in places]), tuple(places)
 
 
+def _place(found: Any, places: Tuple[int, ...], captures: List[Any]) -> Tuple:
+    """Gradients, where autograd looks for them."""
+    if not captures and places == (0, 1, 2):
+        return (*found, None, None)
+    gradients: List[Any] = [None] * (_NUM_FIXED + len(captures))
+    for place, x in zip(places, found):
+        # Kernels sum in f32.
+        is_sum = place >= _NUM_FIXED
+        gradients[place] = x.to(captures[place - _NUM_FIXED].dtype) if is_sum else x
+    return tuple(gradients)
+
+
 # Of Function.apply, what remains outside of transforms.
 apply_recorded = super(torch.autograd.Function, Recorded).apply
 
 
-def _save(ctx: Any, options: Tuple[Optional[str], Any, bool], tensors: Tuple) -> None:
-    ctx.options = options
-    # PyTorch notices when one of these is written to in between.
-    ctx.save_for_backward(*tensors)
-    ctx.set_materialize_grads(False)
-
-
-def _differentiate(ctx: Any, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
+def _differentiate(
+    ctx: Any, saved: Tuple, d_output: Any, d_lse: Any, options: Tuple[Any, Any, bool]
+) -> Tuple:
     """What both Functions give autograd, whose arguments are in the same order."""
     q, k, v, sink, output, lse, lse_low, *captures = saved
     needed = ctx.needs_input_grad
@@ -184,7 +189,7 @@ def _differentiate(ctx: Any, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
         return (None,) * len(needed)
     if d_output is None:
         d_output = torch.zeros_like(output)
-    source, scale, rows_first = ctx.options
+    source, scale, rows_first = options
     first = d_output, d_lse, q, k, v, sink, captures or None, output, lse
     call = Backward(*first, source, scale, rows_first, wanted, lse_low)
     # Classes of tensors, such as DTensor, are the operator's business.

@@ -149,8 +149,7 @@ def _describe_torch(torch: Any, device: int, type_: str, is_gradient: bool) -> O
         getattr(torch, _arrays.NAMES_BY_TYPE[type_]),
         torch.float32,
         _find_empty_strided(torch, device),
-        # Gradients are of what autocast has cast.
-        (*_arrays.find_watchers(), *(() if is_gradient else _find_modes(torch))),
+        (*_arrays.find_watchers(), *_find_modes(torch, is_gradient)),
         torch.is_grad_enabled,
         torch.autograd.forward_ad,
         _has_complex_bf16(torch),
@@ -182,6 +181,8 @@ def _has_complex_bf16(torch: Any) -> bool:
     return torch.bfloat16 in [x.to_real() for x in types]
 
 
-def _find_modes(torch: Any) -> Tuple[Callable, ...]:
-    """What tells whether torch.jit.trace records, and whether torch.autocast casts."""
-    return torch._C._is_tracing, torch._C._is_any_autocast_enabled
+def _find_modes(torch: Any, is_gradient: bool) -> Tuple[Callable, ...]:
+    """What tells whether torch.jit.trace records, and whether torch.autocast casts: gradients are
+    of what it has cast."""
+    c = torch._C
+    return (c._is_tracing,) if is_gradient else (c._is_tracing, c._is_any_autocast_enabled)

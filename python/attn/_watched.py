@@ -33,17 +33,19 @@ def record(
     plan: Plan, q: Any, k: Any, v: Any, scale: Any, sink: Any, rows_first: bool, arrays: List[Any]
 ) -> Any:
     """The call of plain tensors that autograd records and nobody else watches; None for others."""
-    captured = [arrays[capture[4]] for capture in plan.given]
     is_recorded = q.requires_grad or k.requires_grad or v.requires_grad
     if sink is not None:
         if type(sink) not in PLAIN:
             return None
         is_recorded = is_recorded or sink.requires_grad
         sink = sink if sink.dtype is torch.float32 else to_sink(sink).float()
-    for x in captured:
+    captured: List[Any] = []
+    for capture in plan.given:
+        x = arrays[capture[4]]
         if type(x) not in PLAIN:
             return None
         is_recorded = is_recorded or x.requires_grad
+        captured.append(x)
     if not is_recorded or _arrays.is_watched_by_others(q, k, v, *captured):
         return None
     for capture, x in zip(plan.given, captured):
@@ -57,8 +59,8 @@ def record(
             return None
         behind = plan.behind_operator = find(write_source(plan), q, scale, sink, captured)
         behind.source = plan.source
-    output, lse = apply_recorded(q, k, v, sink, (behind, scale, rows_first), *captured)
-    return (output, lse) if plan.problem.return_lse else output
+    how = behind, scale, rows_first, plan.problem.return_lse
+    return apply_recorded(q, k, v, sink, how, *captured)
 
 
 def call_into(plan: Plan, given: Given, output: Any, lse: Any) -> None:

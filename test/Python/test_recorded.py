@@ -138,6 +138,26 @@ def test_who_else_looks_is_shown_the_operators():
     assert {"attn.record.default", "attn.backward.default"} <= Names.seen
 
 
+def test_who_looks_at_gradients_alone():
+    """Nothing but the extension asks."""
+    q, k, v = make()
+    output = attn.attention(q, k, v)
+    ones = torch.ones_like(output)
+    wanted = torch.autograd.grad(output, (q, k, v), ones, retain_graph=True)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        found = torch.autograd.grad(output, (q, k, v), ones)
+    assert "attn::backward" in {event.name for event in profile.events()}
+    assert all(torch.equal(x, y) for x, y in zip(found, wanted))
+
+
+def test_results_that_nobody_asked_for_take_no_time():
+    q, k, v = make()
+    for return_lse, count in ((False, 1), (True, 2)):
+        found = attn.attention(q, k, v, return_lse=return_lse)
+        node = (found[0] if return_lse else found).grad_fn
+        assert len(node._input_metadata) == count
+
+
 def test_tensors_that_a_transform_left():
     left = []
     q, k, v = make()
