@@ -2,7 +2,8 @@
 
 Graphs keep attn::forward, attn::record and attn::backward, whose autograd is a Python function. Autograd
 is done when the code of a graph runs, so this code calls attn::record_plain and its like, and no
-Python runs between the code and the kernel.
+Python runs between the code and the kernel. Whoever changes which operators these are, or what they
+take, raises `CODE` in _written.py: Inductor keeps code on disk.
 """
 
 from __future__ import annotations

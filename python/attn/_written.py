@@ -37,6 +37,10 @@ def list_given(captures: List[Any]) -> List[Tuple]:
 
 # Comments after the IR; python/torch_operators/operators.cpp reads them too.
 _OPTION, _LEAST, _PIECES = "// option ", "// least ", "// pieces "
+# The operators that Inductor's code calls (_inductor.py) have this number. Inductor keeps code on disk by
+# what is in a graph, which does not name them: with another number the code is not found. It goes up with each
+# change of these operators; texts of any number read alike.
+CODE = "// code 1"
 
 
 def write_given(text: Text, given: List[Tuple], options: OptionTexts) -> str:
@@ -48,6 +52,7 @@ def write_given(text: Text, given: List[Tuple], options: OptionTexts) -> str:
     for i, fields in enumerate(given):
         if any(fields[5]):
             parts.append(f"{_LEAST}{i} {' '.join(map(str, fields[5]))}")
+    parts.append(CODE)
     pieces = json.dumps({**dataclasses.asdict(text), "given": given, "options": texts})
     return " ".join([*parts, f"{_PIECES}{pieces}"])
 

@@ -230,6 +230,27 @@ def test_code_of_inductor_calls_the_plain_operators():
         assert torch.allclose(x, y, atol=1e-5)
 
 
+def test_code_on_disk_is_found_by_its_number(monkeypatch, tmp_path):
+    """Another version of attn may have other operators (`CODE`)."""
+    pytest.importorskip("torch._inductor")
+    from torch._dynamo.utils import counters
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    q, k, v = make_plain()[:3]
+
+    def count_missed(code):
+        monkeypatch.setattr(_written, "CODE", code)
+        torch._dynamo.reset()
+        counters.clear()
+        torch.compile(lambda *x: attn.attention(*x, causal=True), fullgraph=True)(q, k, v)
+        found = counters["aot_autograd"] + counters["inductor"]
+        return found["autograd_cache_miss"] + found["fxgraph_cache_miss"]
+
+    assert count_missed("// code 1") > 0
+    assert count_missed("// code 1") == 0
+    assert count_missed("// code 2") > 0
+
+
 @needs_native
 def test_compiled_calls_enter_no_python_of_attn():
     pytest.importorskip("torch._inductor")
