@@ -110,7 +110,8 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
   auto expectClose = [&](Array &result, size_t i) {
     // Of sinks and captured tensors: sums over rows too, whose terms may cancel.
     bool isSum = i >= 3;
-    double least = isSum ? getTermScale(variant, i, e) : getLeastGradient(p);
+    int64_t numTerms = i == 0 ? e.n : e.m * (e.heads / e.keyHeads);
+    double least = isSum ? getTermScale(variant, i, e) : getLeastGradient(p, numTerms);
     // Whatever the output was rounded to.
     bool isCaptured = i >= results.size() - getTrained(variant).size();
     EXPECT_LE(getError(result, expected[i], least),

@@ -235,6 +235,8 @@ double getGradBound(const Variant &variant, const std::string &type, const Exten
   return bound + (type == "f16" ? 0x1p-11 : 0x1p-8);
 }
 
-double getLeastGradient(const Problem &problem) { return 0.025 * std::sqrt(double(problem.dv)); }
+double getLeastGradient(const Problem &problem, int64_t numTerms) {
+  return 0.025 * std::sqrt(double(problem.dv) * std::max(1.0, double(numTerms) / 128));
+}
 
 } // namespace attn::test

@@ -47,8 +47,9 @@ double getError(Array &x, Array &reference, double least);
 /// has such a factor.
 double getGradBound(const Variant &variant, const std::string &type, const Extents &e);
 /// Errors of d_query, d_key and d_value are relative to this number or to a larger one. Where dP
-/// and delta cancel, the rest is rounding of numbers that are near sqrt(Dv).
-double getLeastGradient(const Problem &problem);
+/// and delta cancel, the rest is rounding of numbers that are near sqrt(Dv), and grows with the
+/// square root of the number of terms that a gradient sums.
+double getLeastGradient(const Problem &problem, int64_t numTerms);
 
 } // namespace attn::test
 

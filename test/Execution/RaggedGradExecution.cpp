@@ -146,7 +146,7 @@ void GradExecution::checkRagged(const Variant &variant, const Problem &problem,
       Array exact = keepPlaced(expected[i], isPlaced), whole = keepPlaced(defined[i], isPlaced),
             mine = keepPlaced(results[i], isPlaced);
       EXPECT_EQ(llvm::cantFail(compare(mine, exact)).numUnwritten, 0) << names[i];
-      double least = getLeastGradient(problem);
+      double least = getLeastGradient(problem, i == 0 ? s.mostKeys : s.mostRows);
       EXPECT_LE(getError(whole, exact, least), 1e-9) << names[i] << " of the definition";
       EXPECT_LE(getError(mine, exact, least),
                 getGradBound(variant, problem.type, {s.mostRows, s.mostKeys}))
