@@ -37,6 +37,7 @@
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/Local.h"
 
 using namespace llvm;
 
@@ -196,9 +197,21 @@ static void optimize(Module &module, OptLevel level, TargetMachine &machine) {
 /// hundred functions.
 static constexpr int64_t kPart = 1024;
 
+/// Hands the values of a part on to later parts in memory.
+static void storeForLaterParts(BasicBlock &part) {
+  SmallVector<Instruction *> crossing;
+  for (Instruction &instruction : part)
+    if (!isa<PHINode, AllocaInst>(instruction) && instruction.isUsedOutsideOfBlock(&part))
+      crossing.push_back(&instruction);
+  for (Instruction *instruction : crossing)
+    DemoteRegToStack(*instruction);
+}
+
 /// LLVM selects the instructions of a block together, in a time that grows as the square of their
 /// number: half a minute for 100,000. Between parts stands a branch whose condition, always false,
-/// only an empty piece of assembly knows: others would be blocks that are merged again.
+/// only an empty piece of assembly knows: others would be blocks that are merged again. Where
+/// values cross it in registers, a chain of functions is one live range, and allocating registers
+/// takes the square of its length too.
 static void splitBlocks(Module &module) {
   LLVMContext &context = module.getContext();
   auto *opaque = InlineAsm::get(
@@ -211,6 +224,7 @@ static void splitBlocks(Module &module) {
       if (block.size() > 2 * kPart && !block.isEntryBlock())
         blocks.push_back(&block);
   for (BasicBlock *block : blocks) {
+    SmallVector<BasicBlock *> parts;
     auto *dead = BasicBlock::Create(context, "", block->getParent());
     new UnreachableInst(context, dead);
     while (block->size() > 2 * kPart) {
@@ -219,8 +233,12 @@ static void splitBlocks(Module &module) {
       Value *never = builder.CreateCall(opaque, builder.getInt32(0));
       builder.CreateCondBr(builder.CreateICmpNE(never, builder.getInt32(0)), dead, rest);
       block->getTerminator()->eraseFromParent();
+      parts.push_back(block);
       block = rest;
     }
+    // Once all parts are there, whose instructions are many times those that this adds.
+    for (BasicBlock *part : parts)
+      storeForLaterParts(*part);
   }
 }
 
