@@ -1,5 +1,6 @@
 """One version everywhere, and docs/release, which checks it before anything is published."""
 
+import ast
 import hashlib
 import re
 import runpy
@@ -35,6 +36,16 @@ def test_it_stands_in_one_place():
     assert sorted(texts) == ["CMakeLists.txt", "include/attn-c/attn.h", "include/attn/Compiler.h"]
     for header in texts[1:]:
         assert f'"{VERSION}"' in (ROOT / header).read_text()
+
+
+def test_the_oldest_python_reads_the_package():
+    """No machine of ours runs it."""
+    metadata = (ROOT / "pyproject.toml").read_text()
+    oldest = re.search(r'requires-python = ">=(\d+)\.(\d+)"', metadata).groups()
+    files = [*(ROOT / "python" / "attn").rglob("*.py")]
+    assert len(files) > 100
+    for path in files:
+        ast.parse(path.read_text(), path.name, feature_version=tuple(map(int, oldest)))
 
 
 FILES = {
