@@ -19,6 +19,7 @@ from attn.distributed._call import Parts, pin_schedule, read_parts  # noqa: E402
 from attn.distributed._exchange import Route, find_steps  # noqa: E402
 from attn.distributed._mover import MESSAGES, find_parts  # noqa: E402
 from attn.distributed._plan import read_plan  # noqa: E402
+from attn.distributed._rates import Rates, choose_steps, find_exposed  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
 from attn.distributed._sources import Dropout, find_source  # noqa: E402
 
@@ -120,7 +121,7 @@ def test_documents_are_dealt():
 def test_explain():
     plan = distributed.plan(131072, 8, causal=True)
     text = distributed.explain(plan, heads=64, key_heads=8, head_dim=128)
-    assert len(text.splitlines()) == 11 and "bound by computing; 0.99" in text
+    assert len(text.splitlines()) == 11 and "bound by computing; 0.98" in text
     many = distributed.plan(1 << 20, 1024, window=(4096, 0))
     lines = distributed.explain(many, heads=64, key_heads=8, head_dim=128).splitlines()
     assert 4 <= len(lines) <= 7
@@ -147,6 +148,37 @@ def test_steps_hide_transfers():
     assert read_plan(far.text).is_split(1, 64, 8)
     # Too few rows for kernels of one key head each.
     assert distributed.plan(8192, 64).count_steps(1, 64, 8) == 1
+
+
+def test_choice_of_steps():
+    """One step, unless others save more than a tenth of computing: over links, rates, times and numbers of groups."""
+    rates = Rates()
+    times = [10.0**x for x in np.arange(-5, 3, 0.25)]
+    chosen = set()
+    for computed in times:
+        for moved in times:
+            for most in (1, 2, 3, 8, 16, 64):
+                steps = choose_steps(most, moved, computed, rates)
+                saved = [find_exposed(1, moved, computed) - find_exposed(x, moved, computed) for x in range(1, most + 1)]
+                saved = [x - i * rates.step for i, x in enumerate(saved)]
+                assert 1 <= steps <= most
+                if moved <= rates.risk * computed:
+                    assert steps == 1
+                if steps > 1:
+                    assert saved[steps - 1] > rates.risk * computed and saved[steps - 1] == max(saved)
+                else:
+                    assert max(saved) <= rates.risk * computed
+                chosen.add(steps)
+    assert {1, 2, 3, 8} <= chosen
+
+
+@pytest.mark.parametrize("heads", [(64, 8), (16, 16)])
+@pytest.mark.parametrize("how", [{}, {"causal": True}, {"window": (4096, 0)}])
+@pytest.mark.parametrize("length", [32768, 131072])
+def test_one_step_within_a_node(length, how, heads):
+    """Two H200s took up to 1.43 times as long in two steps."""
+    for ranks in (2, 4):
+        assert distributed.plan(length, ranks, **how).count_steps(1, *heads) == 1
 
 
 @pytest.mark.parametrize("sharding", ["zigzag", "dealt"])

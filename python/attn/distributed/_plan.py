@@ -16,7 +16,7 @@ from ..typing import Causal, Mask, Window
 from . import _shardings
 from ._group import choose_group, count_ranks, find_group, find_rank
 from ._kept import FETCHED, TILE, Kept, find_kept
-from ._rates import Rates, find_exposed
+from ._rates import Rates, choose_steps, find_exposed
 from ._shardings import Intervals, count, find_hull, intersect, join, make_positions
 
 METHODS = ("gather", "ring", "ulysses")
@@ -70,8 +70,8 @@ class Plan:
         return max(map(self.count_foreign, range(self.ranks)), default=0)
 
     def count_steps(self, batch: int, heads: int, key_heads: int) -> int:
-        """Groups of key heads of one call of "gather": as many as hide the most of what they cost, for heads of
-        128 columns of 16 bits and the rates of `Rates`."""
+        """Groups of key heads of one call of "gather": one, unless transfers are so slow that hiding them saves more
+        than it risks, for heads of 128 columns of 16 bits and the rates of `Rates`."""
         if self.steps:
             return min(self.steps, key_heads)
         if self.ranks == 1:
@@ -82,7 +82,7 @@ class Plan:
         computed = 4 * columns * batch * heads * max(self.work) / rates.forward
         moved = 2 * columns * bytes_of_element * batch * key_heads * self.most_moved
         moved /= rates.link if self.ranks <= rates.node else rates.rail
-        return min(range(1, most + 1), key=lambda steps: find_exposed(steps, moved, computed) + steps * rates.step)
+        return choose_steps(most, moved, computed, rates)
 
     def is_split(self, batch: int, heads: int, key_heads: int) -> bool:
         """Whether a kernel of one call has some of the heads only."""
