@@ -115,7 +115,7 @@ def measure_rates(ranks: int) -> Rates:
         p = plan(length, sharding="contiguous")
         x = p.shard(torch.zeros(1, 8, length, D, dtype=torch.bfloat16), 2).to(DEVICE)
         mover = Mover(Route(p.keys, p.fetched), None, x.device)
-        into = [mover.view(mover.make_buffer(x, 8), x) for _ in range(2)]
+        into = mover.make_buffers([x, x], 8)
         call = lambda: mover.finish(mover.fetch([x, x], into))  # noqa: E731
         call()
         dist.barrier()

@@ -17,7 +17,7 @@ from attn._functions_of_parts import Functions, make_mask  # noqa: E402
 from attn._written import add_options, read_source  # noqa: E402
 from attn.distributed._call import Parts, pin_schedule, read_parts  # noqa: E402
 from attn.distributed._exchange import Route, find_steps  # noqa: E402
-from attn.distributed._mover import MESSAGES, find_parts  # noqa: E402
+from attn.distributed._mover import MESSAGES, _find_lanes, find_parts  # noqa: E402
 from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._rates import Rates, choose_steps, find_exposed  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
@@ -179,6 +179,16 @@ def test_one_step_within_a_node(length, how, heads):
     """Two H200s took up to 1.43 times as long in two steps."""
     for ranks in (2, 4):
         assert distributed.plan(length, ranks, **how).count_steps(1, *heads) == 1
+
+
+def test_messages_of_both():
+    """Keys and values of an interval are one message, unless values would begin between multiples of 16 bytes."""
+    make = lambda columns, type_: torch.empty(1, 2, 6, columns, dtype=type_)  # noqa: E731
+    half, whole = torch.bfloat16, torch.float32
+    assert len(_find_lanes([make(192, half), make(128, half)])) == 1
+    assert len(_find_lanes([make(20, half), make(128, half)])) == 2
+    assert len(_find_lanes([make(4, whole), make(8, whole)])) == 1
+    assert len(_find_lanes([make(8, whole), make(8, half)])) == 2
 
 
 @pytest.mark.parametrize("sharding", ["zigzag", "dealt"])

@@ -85,13 +85,12 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
     steps = plan.count_steps(shape.batch, shape.heads, shape.key_heads)
     group = -(-shape.key_heads // steps)
     pair *= group
-    # One head of one batch is sent from where it lies.
-    copied, back = (x if shape.batch * group > 1 else 0 for x in (sent, plan.count_foreign(rank)))
     # Two buffers, one transfer on its way. In the backward pass also gradients of one group that are made, and
     # of another that go home, where those of keys and then those of values are summed in f32. Nothing is fetched any
     # more when those of a second group are made.
-    buffers, coming = pair * min(2, steps) * fetched, pair * (copied + packed)
-    home = pair * (min(2, steps) * fetched + sent + back) + pair // shape.bytes * 2 * held * (plan.ranks > 2)
+    buffers, coming = pair * min(2, steps) * fetched, pair * (sent + packed)
+    home = pair * (min(2, steps) * fetched + sent + plan.count_foreign(rank))
+    home += pair // shape.bytes * 2 * held * (plan.ranks > 2)
     rows = shape.batch * -(-shape.heads // steps) * shape.columns * shape.bytes * count(plan.rows[rank])
     rows = rows if steps > 1 else 0
     return buffers + coming, buffers + coming * (steps > 2) + home + rows

@@ -34,17 +34,14 @@ class _Keys:
         self.k, self.v, self.groups = k, v, groups
         self.mover = Mover(Route(call.plan.keys, call.plan.fetched), call.group, k.device)
         most = max(x.keys.stop - x.keys.start for x in groups)
-        self.buffers = [
-            [self.mover.make_buffer(x, most) for x in (k, v)] for _ in range(min(2, len(groups)))
-        ]
+        self.buffers = [self.mover.make_buffers([k, v], most) for _ in range(min(2, len(groups)))]
         self.coming: Optional[Pending] = None
         self._start(0)
 
     def _start(self, number: int) -> None:
         keys = self.groups[number].keys
         parts = [x[:, keys] for x in (self.k, self.v)]
-        into = [self.mover.view(buffer, x) for x, buffer in zip(parts, self.buffers[number % 2])]
-        self.coming = self.mover.fetch(parts, into)
+        self.coming = self.mover.fetch(parts, self.buffers[number % 2])
 
     def take(self, number: int) -> List[torch.Tensor]:
         """Those of a group; the next one begins to move, into the buffer of the one before."""

@@ -1,8 +1,8 @@
 """Keys on their way to the ranks that want them, and their gradients home, while the caller computes.
 
-What a rank receives lies by position first, (S, B, H, D), so that an interval is one piece of memory: it is received
-where it is read from. What a rank has already is copied there meanwhile. Intervals that go to a rank are a message
-each, or one message where they are many."""
+What a rank receives lies by position first, the keys of a position and then its values, so that an interval of both is
+one piece of memory: it is received where it is read from. What a rank has already is copied there meanwhile. Intervals
+that go to a rank are a message each, or one message where they are many. Gradients are one message for each rank."""
 
 from __future__ import annotations
 
@@ -39,10 +39,13 @@ class _Part(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Of one rank, for each peer: what goes there and what comes from there. Those of the rank itself are the same."""
+    """Of one rank, for each peer: what goes there and what comes from there. Those of the rank itself are the same.
+    Then the same of gradients, which go back."""
 
     to: List[_Part]
     of: List[_Part]
+    back_to: List[_Part]
+    back_of: List[_Part]
 
 
 @functools.lru_cache(maxsize=256)
@@ -56,7 +59,9 @@ def find_parts(route: Route, rank: int, device: torch.device) -> _Parts:
         return _Part(*places, *indices)
 
     ranks = range(len(held))
-    return _Parts([find(rank, peer) for peer in ranks], [find(peer, rank) for peer in ranks])
+    to, of = [find(rank, peer) for peer in ranks], [find(peer, rank) for peer in ranks]
+    turn = lambda xs: [_Part(x.wanted, x.held, x.wanted_index, x.held_index) for x in xs]  # noqa: E731
+    return _Parts(to, of, turn(of), turn(to))
 
 
 def widen(*tensors: torch.Tensor) -> List[torch.Tensor]:
@@ -68,27 +73,59 @@ def _slice(x: torch.Tensor, intervals: List[Interval]) -> List[torch.Tensor]:
     return [x[a:b] for a, b in intervals]
 
 
-def _pack(x: torch.Tensor, intervals: List[Interval], index: Any) -> torch.Tensor:
-    """Rows of x, (positions, ...), one after another in memory."""
-    if index is not None:
-        return select(x, 0, index).contiguous()
-    found = x.new_empty((count(intervals), *x.shape[1:]))
-    offset = 0
-    for part in _slice(x, intervals):
-        to, of = widen(found[offset : offset + len(part)], part)
-        to.copy_(of)
-        offset += len(part)
+def _find_lanes(parts: List[torch.Tensor]) -> List[List[torch.Tensor]]:
+    """What moves together, in one message: keys beside values, unless kernels would read one of them from addresses
+    that are not multiples of 16 bytes."""
+    is_one = all(x.dtype == parts[0].dtype and x.shape[3] * x.element_size() % 16 == 0 for x in parts)
+    return [parts] if is_one else [[x] for x in parts]
+
+
+def _cut_rows(memory: torch.Tensor, like: List[torch.Tensor]) -> List[torch.Tensor]:
+    """Of (positions, columns of all), (positions, B, H, C) of each, for (B, H, S, C)."""
+    found, offset = [], 0
+    for x in like:
+        b, h, _, columns = x.shape
+        found.append(memory[:, offset : offset + b * h * columns].unflatten(1, (b, h, columns)))
+        offset += b * h * columns
     return found
 
 
-def _list_messages(x: torch.Tensor, intervals: List[Interval], index: Any) -> List[torch.Tensor]:
-    """Rows that are sent: where they lie, if that is one piece of memory."""
-    if index is None and x.is_contiguous():
-        return _slice(x, intervals)
-    packed = _pack(x, intervals, index)
+def _cut_blocks(memory: torch.Tensor, like: List[torch.Tensor], length: int) -> List[torch.Tensor]:
+    """Of one dimension, that many positions of the first, then those of the next: (positions, B, H, C) of each."""
+    sizes = [length * x.shape[0] * x.shape[1] * x.shape[3] for x in like]
+    shapes = [(length, x.shape[0], x.shape[1], x.shape[3]) for x in like]
+    return [x.view(shape) for x, shape in zip(memory.split(sizes), shapes)]
+
+
+def _count_columns(lane: List[torch.Tensor]) -> int:
+    return sum(x.shape[0] * x.shape[1] * x.shape[3] for x in lane)
+
+
+def _copy(to: torch.Tensor, of: torch.Tensor, intervals: List[Interval], index: Any) -> None:
+    """Positions of `of`, (positions, ...), one after another."""
     if index is not None:
-        return [packed]
-    return list(packed.split([b - a for a, b in intervals]))
+        to, of = widen(to, of)
+        torch.index_select(of, 0, index, out=to)
+        return
+    offset = 0
+    for part in _slice(of, intervals):
+        each, part = widen(to[offset : offset + len(part)], part)
+        each.copy_(part)
+        offset += len(part)
+
+
+def _pack(lane: List[torch.Tensor], part: _Part, has_rows: bool) -> List[torch.Tensor]:
+    """What is sent of (B, H, S, C): a message for each interval, that has all of a position together, or one of all
+    positions of each."""
+    packed = lane[0].new_empty(part.length * _count_columns(lane))
+    if has_rows:
+        memory = packed.view(part.length, -1)
+        messages, cut = list(memory.split([b - a for a, b in part.held])), _cut_rows(memory, lane)
+    else:
+        messages, cut = [packed], _cut_blocks(packed, lane, part.length)
+    for x, to in zip(lane, cut):
+        _copy(to, x.movedim(2, 0), part.held, part.held_index)
+    return messages
 
 
 class Pending(NamedTuple):
@@ -122,39 +159,39 @@ class Mover:
         self.length = count(route.wanted[self.rank])
         self.stream = _find_stream(device) if device.type == "cuda" else None
 
-    def make_buffer(self, x: torch.Tensor, heads: int) -> torch.Tensor:
-        """Memory for what is wanted of so many heads of x, (B, H, S, columns), in one dimension."""
-        return x.new_empty(x.shape[0] * heads * self.length * x.shape[3])
+    def make_buffers(self, parts: List[torch.Tensor], heads: int) -> List[torch.Tensor]:
+        """Memory for what is wanted of so many heads of (B, H, S, C), in one dimension."""
+        lanes = _find_lanes(parts)
+        columns = [sum(x.shape[0] * heads * x.shape[3] for x in lane) for lane in lanes]
+        return [lane[0].new_empty(self.length * of) for lane, of in zip(lanes, columns)]
 
-    def view(self, buffer: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """(B, H, wanted, columns) of a buffer, for B, H and columns of x."""
-        b, h, _, columns = x.shape
-        return buffer[: self.length * b * h * columns].view(self.length, b, h, columns).permute(1, 2, 0, 3)
-
-    def fetch(self, parts: List[torch.Tensor], into: List[torch.Tensor]) -> Pending:
-        """Of (B, H, S, columns), those that lie here, into those that are wanted, as `view` gives them."""
-        return self._move(parts, into, self.parts.to, self.parts.of, _Arrived)
+    def fetch(self, parts: List[torch.Tensor], buffers: List[torch.Tensor]) -> Pending:
+        """Of (B, H, S, C), those that lie here, into those that are wanted, in memory of `make_buffers`."""
+        receivers = []
+        for lane, buffer in zip(_find_lanes(parts), buffers):
+            columns = _count_columns(lane)
+            memory = buffer[: self.length * columns].view(self.length, columns)
+            receivers.append(_Arrived(lane, memory, self.parts.of, self.rank))
+        into = [y.permute(1, 2, 0, 3) for receiver in receivers for y in receiver.into]
+        return self._move(receivers, into, self.parts.to, lambda part: not part.is_packed)
 
     def send_back(self, parts: List[torch.Tensor], into: List[torch.Tensor]) -> Pending:
         """Gradients of what was fetched, to who holds it: sums in f32, in the order of ranks."""
-        turn = lambda xs: [_Part(x.wanted, x.held, x.wanted_index, x.held_index) for x in xs]  # noqa: E731
-        return self._move(parts, into, turn(self.parts.of), turn(self.parts.to), _Summed)
+        to, of = self.parts.back_to, self.parts.back_of
+        ends = iter(into)
+        receivers = [_Summed(lane, [next(ends) for _ in lane], of, self.rank) for lane in _find_lanes(parts)]
+        return self._move(receivers, into, to, lambda part: False)
 
     def _move(
-        self, parts: List[Any], into: List[Any], to: List[_Part], of: List[_Part], kind: Callable
+        self, receivers: List[Any], into: List[torch.Tensor], to: List[_Part], has_rows: Callable[[_Part], bool]
     ) -> Pending:
         with self._aside():
             messages: List[Tuple[bool, torch.Tensor, int]] = []
-            receivers = []
-            for x, y in zip(parts, into):
-                x, y = x.movedim(2, 0), y.movedim(2, 0)
+            for receiver in receivers:
                 for peer, part in enumerate(to):
                     if peer != self.rank and part.held:
-                        sent = _list_messages(x, part.held, part.held_index)
-                        messages += [(True, message, peer) for message in sent]
-                receiver = kind(x, y, of, self.rank)
-                messages += [(False, message, peer) for message, peer in receiver.messages]
-                receivers.append(receiver)
+                        messages += [(True, x, peer) for x in _pack(receiver.lane, part, has_rows(part))]
+                messages += [(False, x, peer) for x, peer in receiver.make_messages()]
             works = post(messages, self.group)
 
             def unpack() -> None:
@@ -163,7 +200,7 @@ class Mover:
 
             for receiver in receivers:
                 receiver.copy_own()
-            memory = messages, parts, receivers
+            memory = messages, receivers
             if self.stream is None:
                 return Pending(works, unpack, into, memory)
             # The stream waits, and not the host.
@@ -203,73 +240,89 @@ def _find_stream(device: torch.device) -> Any:
 
 
 class _Arrived:
-    """Rows that are received where they belong, y, or beside it where they are many intervals."""
+    """Rows that are received where they belong, in `memory`, (positions, columns), or beside it where they are many
+    intervals. `lane` has what is held, (B, H, S, C)."""
 
-    def __init__(self, x: torch.Tensor, y: torch.Tensor, of: List[_Part], rank: int) -> None:
-        self.x, self.y, self.own = x, y, of[rank]
-        self.messages: List[Tuple[torch.Tensor, int]] = []
-        self.packed = []
-        for peer, part in enumerate(of):
-            if peer == rank or not part.held:
+    def __init__(self, lane: List[torch.Tensor], memory: torch.Tensor, of: List[_Part], rank: int) -> None:
+        self.lane, self.memory, self.of, self.rank = lane, memory, of, rank
+        self.into = _cut_rows(memory, lane)
+        self.packed: List[Tuple[torch.Tensor, _Part]] = []
+
+    def make_messages(self) -> List[Tuple[torch.Tensor, int]]:
+        messages = []
+        for peer, part in enumerate(self.of):
+            if peer == self.rank or not part.held:
                 continue
             if part.is_packed:
-                memory = y.new_empty((part.length, *y.shape[1:]))
-                self.messages.append((memory, peer))
-                self.packed.append((memory, part.wanted_index))
+                memory = self.memory.new_empty(part.length * self.memory.shape[1])
+                messages.append((memory, peer))
+                self.packed.append((memory, part))
             else:
-                self.messages += [(message, peer) for message in _slice(y, part.wanted)]
+                messages += [(message, peer) for message in _slice(self.memory, part.wanted)]
+        return messages
 
     def copy_own(self) -> None:
-        own = self.own
-        if own.is_packed:
-            self._put(select(self.x, 0, own.held_index), own.wanted_index)
-            return
-        for to, of in zip(_slice(self.y, own.wanted), _slice(self.x, own.held)):
-            to, of = widen(to, of)
-            to.copy_(of)
-
-    def _put(self, rows: torch.Tensor, index: torch.Tensor) -> None:
-        to, of = widen(self.y, rows)
-        to.index_copy_(0, index, of)
+        own = self.of[self.rank]
+        for x, y in zip(self.lane, self.into):
+            x = x.movedim(2, 0)
+            if own.is_packed:
+                _put(y, select(x, 0, own.held_index), own.wanted_index)
+                continue
+            for to, of in zip(_slice(y, own.wanted), _slice(x, own.held)):
+                to, of = widen(to, of)
+                to.copy_(of)
 
     def unpack(self) -> None:
-        for memory, index in self.packed:
-            self._put(memory, index)
+        for memory, part in self.packed:
+            for y, rows in zip(self.into, _cut_blocks(memory, self.lane, part.length)):
+                _put(y, rows, part.wanted_index)
+
+
+def _put(to: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
+    to, rows = widen(to, rows)
+    to.index_copy_(0, index, rows)
 
 
 class _Summed:
-    """Gradients that are received, and added to y in the order of ranks."""
+    """Gradients that are received, and added to `into`, (B, H, S, C), in the order of ranks."""
 
-    def __init__(self, x: torch.Tensor, y: torch.Tensor, of: List[_Part], rank: int) -> None:
-        self.y, self.x, self.of, self.rank = y, x, of, rank
+    def __init__(self, lane: List[torch.Tensor], into: List[torch.Tensor], of: List[_Part], rank: int) -> None:
+        self.lane, self.of, self.rank = lane, of, rank
+        self.into = [y.movedim(2, 0) for y in into]
         # The sum of two is rounded once, whichever is first.
         self.has_many = sum(1 for part in of if part.held) > 2
-        self.received: List[List[torch.Tensor]] = []
-        self.messages = []
-        for peer, part in enumerate(of):
-            memory = y.new_empty((part.length if peer != rank else 0, *y.shape[1:]))
-            pieces = list(memory.split([b - a for a, b in part.wanted])) if len(memory) else []
-            self.received.append(pieces)
-            self.messages += [(x, peer) for x in ([memory] if part.is_packed and pieces else pieces)]
+        self.received: List[Any] = [None] * len(of)
+
+    def make_messages(self) -> List[Tuple[torch.Tensor, int]]:
+        columns = _count_columns(self.lane)
+        for peer, part in enumerate(self.of):
+            if peer != self.rank and part.held:
+                self.received[peer] = self.lane[0].new_empty(part.length * columns)
+        return [(x, peer) for peer, x in enumerate(self.received) if x is not None]
 
     def copy_own(self) -> None:
         if self.has_many:
             return
         own = self.of[self.rank]
-        if own.length < len(self.y):
-            self.y.zero_()
-        for to, of in zip(_slice(self.y, own.wanted), _slice(self.x, own.held)):
-            to, of = widen(to, of)
-            to.copy_(of)
+        for x, y in zip(self.lane, self.into):
+            if own.length < len(y):
+                y.zero_()
+            for to, of in zip(_slice(y, own.wanted), _slice(x.movedim(2, 0), own.held)):
+                to, of = widen(to, of)
+                to.copy_(of)
 
     def unpack(self) -> None:
-        total = torch.zeros_like(self.y, dtype=torch.float32) if self.has_many else self.y
-        for peer, part in enumerate(self.of):
-            is_own = peer == self.rank
-            if is_own and not self.has_many:
-                continue
-            pieces = _slice(self.x, part.held) if is_own else self.received[peer]
-            for to, piece in zip(_slice(total, part.wanted), pieces):
-                to += piece
-        if self.has_many:
-            self.y.copy_(total)
+        for number, (x, y) in enumerate(zip(self.lane, self.into)):
+            total = torch.zeros_like(y, dtype=torch.float32) if self.has_many else y
+            for peer, part in enumerate(self.of):
+                if peer == self.rank:
+                    pieces = _slice(x.movedim(2, 0), part.held) if self.has_many else []
+                elif self.received[peer] is not None:
+                    rows = _cut_blocks(self.received[peer], self.lane, part.length)[number]
+                    pieces = list(rows.split([b - a for a, b in part.wanted]))
+                else:
+                    pieces = []
+                for to, piece in zip(_slice(total, part.wanted), pieces):
+                    to += piece
+            if self.has_many:
+                y.copy_(total)
