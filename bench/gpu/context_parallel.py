@@ -9,13 +9,14 @@ milliseconds of the slowest rank, forward and backward, and
 
     of parts    the time of the same call on rows and keys that are there already, over the time with transfers
     of one      the time of one GPU with the whole, over GPUs times the time with all of them
-    of model    the time that `explain` predicts with rates measured before all rows, over the time
+    of model    the time that `explain` predicts with rates measured before the row, over the time
     bits        whether output and gradient of queries of gathered keys have the bits of one GPU
     MB          that a call of gather takes beside its arguments and results on the rank with most, and what the plan says
     bytes       that each rank received in one call, and what the plan says
 
 "gather at once" fetches all key heads before it computes: what overlap is worth. "gather going" is causal attention whose
-blocks do not stay. Rates are those of two transfers and two calls.
+blocks do not stay. Rates are those of two transfers, and for each row those of one call of the same mask, score and
+heads on one GPU, on as many tokens as a GPU has in the row.
 
 All in one job, in turns. PyTorch's own (--peer) is SDPA in its ring, with the fastest of its back ends, for causal and full,
 and FlexAttention on all keys for the others; --refusals asks it for what it does not do. Each row is written at once.
@@ -108,12 +109,12 @@ def take_most(find: Callable[[], float]) -> float:
 
 
 def measure_rates(ranks: int) -> Rates:
-    """By two transfers of all keys, of 8 heads, and a causal call of one GPU."""
-    short, long = (1024, 2048) if DEVICE == "cpu" else (8192, 65536)
+    """Of transfers: by two of all keys, of 8 heads. The longer one takes far longer than the host takes to start it."""
+    short, long = (1024, 2048) if DEVICE == "cpu" else (8192, 262144)
     times = {}
     for length in (short, long):
         p = plan(length, sharding="contiguous")
-        x = p.shard(torch.zeros(1, 8, length, D, dtype=torch.bfloat16), 2).to(DEVICE)
+        x = torch.zeros(1, 8, length // ranks, D, dtype=torch.bfloat16, device=DEVICE)
         mover = Mover(Route(p.keys, p.fetched), None, x.device)
         into = mover.make_buffers([x, x], 8)
         call = lambda: mover.finish(mover.fetch([x, x], into))  # noqa: E731
@@ -123,18 +124,26 @@ def measure_rates(ranks: int) -> Rates:
     moved = lambda length: 2 * 8 * D * 2 * (length - length // ranks)  # noqa: E731
     link = (moved(long) - moved(short)) / max(1e-9, times[long] - times[short])
     latency = max(0.0, times[short] - moved(short) / link)
-    length = 512 if DEVICE == "cpu" else 16384
-    x = torch.randn(1, 16, length, D, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
-    whole = plan(length, 1, causal=True)
-    call = lambda: attn.attention(x.detach(), x.detach(), x.detach(), causal=True)  # noqa: E731
-    both = make_gradient(lambda *x: attn.attention(*x, causal=True), [x], torch.ones_like(x), repeat=3)
+    return Rates(link=link, latency=latency)
+
+
+def measure_call(rates: Rates, name: str, length: int, heads: str, ranks: int) -> Rates:
+    """Rates with those of computing: of this mask, score and heads, by a call of one GPU on a shorter sequence."""
+    length = max(256, length // ranks)
+    h, hkv = (int(x) for x in heads.split(":"))
+    how = make_case(name, length, {})
+    q, k, v = (torch.randn(1, x, length, D, device=DEVICE, dtype=torch.bfloat16, requires_grad=True) for x in (h, hkv, hkv))
+    whole = plan(length, 1, **{x: how[x] for x in ("mask", "causal", "window") if x in how})
+    parts = make_parts(whole, how, 0)
+    call = lambda: parts(q.detach(), k.detach(), v.detach())  # noqa: E731
+    both = make_gradient(parts, [q, k, v], torch.ones_like(q))
     seconds = []
     for each in (call, both):
         each()
         measure.time_batch(each, 3)
         seconds.append(1e-3 * statistics.median(take_most(lambda: measure.time_batch(each, 3)) for _ in range(3)))
-    work = D * 16 * whole.work[0]
-    return Rates(4 * work / seconds[0], 10 * work / max(1e-9, seconds[1] - seconds[0]), link, latency=latency)
+    work = D * h * whole.work[0]
+    return rates._replace(forward=4 * work / seconds[0], backward=10 * work / max(1e-9, seconds[1] - seconds[0]))
 
 
 def make_gradient(call: Callable[..., Any], inputs: List[Any], d_output: Any, repeat: int = 1) -> Callable[[], Any]:
@@ -203,6 +212,7 @@ def run_case(
     o: argparse.Namespace, rank: int, ranks: int, name: str, length: int, heads: str, rates: Rates
 ) -> Optional[Dict[str, Any]]:
     h, hkv = (int(x) for x in heads.split(":"))
+    rates = measure_call(rates, name, length, heads, ranks)
     arrays: Dict[str, Any] = {}
     how = make_case(name, length, arrays)
     generator = torch.Generator(DEVICE).manual_seed(length)
@@ -270,7 +280,7 @@ def run_case(
             "memory": memory, "expected_memory": max(count_memory(p, r, shape)[0] for r in range(ranks)),
             "received": received, "expected": [2 * hkv * D * 2 * p.count_foreign(r) for r in range(ranks)],
             "neighbours": 2 * hkv * D * 2 * 4096 if name == "window" else None,
-            "predicted": {"gather": 1e3 * max(c.total for c in costs),
+            "rates": rates._asdict(), "predicted": {"gather": 1e3 * max(c.total for c in costs),
                           "gather, both": 1e3 * max(c.total + c.backward + c.exposed_back for c in costs)},
             "peers_failed": failed,
             "explain": explain(p, heads=h, key_heads=hkv, head_dim=D, rates=rates)}
