@@ -16,7 +16,7 @@ milliseconds of the slowest rank, forward and backward, and
 
 "gather at once" fetches all key heads before it computes: what overlap is worth. "gather going" is causal attention whose
 blocks do not stay. Rates are those of two transfers, and for each row those of one call of the same mask, score and
-heads on one GPU, on as many tokens as a GPU has in the row.
+heads on one GPU, on as many tokens as a GPU has in the row, or on 32768.
 
 All in one job, in turns. PyTorch's own (--peer) is SDPA in its ring, with the fastest of its back ends, for causal and full,
 and FlexAttention on all keys for the others; --refusals asks it for what it does not do. Each row is written at once.
@@ -129,7 +129,7 @@ def measure_rates(ranks: int) -> Rates:
 
 def measure_call(rates: Rates, name: str, length: int, heads: str, ranks: int) -> Rates:
     """Rates with those of computing: of this mask, score and heads, by a call of one GPU on a shorter sequence."""
-    length = max(256, length // ranks)
+    length = max(256, min(length // ranks, 32768))
     h, hkv = (int(x) for x in heads.split(":"))
     how = make_case(name, length, {})
     q, k, v = (torch.randn(1, x, length, D, device=DEVICE, dtype=torch.bfloat16, requires_grad=True) for x in (h, hkv, hkv))
@@ -237,9 +237,10 @@ def run_case(
         with torch.no_grad():
             results[method] = call(*mine)
         calls[method] = lambda call=call, mine=mine: call(*[x.detach() for x in mine])
-        calls[f"{method}, both"] = make_gradient(call, mine, d_mine)
-        calls[f"{method}, both"]()
-        gradients[method] = mine[0].grad
+        if not o.forward:
+            calls[f"{method}, both"] = make_gradient(call, mine, d_mine)
+            calls[f"{method}, both"]()
+            gradients[method] = mine[0].grad
     taken = find_memory(calls["gather"], results["gather"])
     received = gather_numbers(count_received(calls["gather"]))
     mine = [p.shard(x, 2).contiguous() for x in whole]
@@ -247,7 +248,8 @@ def run_case(
     there = [mine[0].requires_grad_(), *(exchange(x, 2, route, None).requires_grad_() for x in mine[1:])]
     parts = make_parts(p, how, rank)
     calls["parts"] = lambda: parts(*[x.detach() for x in there])
-    calls["parts, both"] = make_gradient(parts, there, p.shard(d_output, 2).contiguous())
+    if not o.forward:
+        calls["parts, both"] = make_gradient(parts, there, p.shard(d_output, 2).contiguous())
     error, has_bits = 0.0, [-1, -1]
     if length <= o.longest:
         one = lambda q, k, v: attn.attention(q, k, v, **how)  # noqa: E731
@@ -255,13 +257,15 @@ def run_case(
         with torch.no_grad():
             exact = one(*leaves)
         calls["one"] = lambda: one(*[x.detach() for x in leaves])
-        calls["one, both"] = make_gradient(one, leaves, d_output)
-        calls["one, both"]()
+        if not o.forward:
+            calls["one, both"] = make_gradient(one, leaves, d_output)
+            calls["one, both"]()
         for method, found in results.items():
             # Some heads: the measure is in f64.
             error = max(error, measure.max_relative(found[:, ::8], plans[method].shard(exact[:, ::8], 2)))
-        has_bits = [int(torch.equal(results["gather"], p.shard(exact, 2))),
-                    int(torch.equal(gradients["gather"], p.shard(leaves[0].grad, 2)))]
+        has_bits[0] = int(torch.equal(results["gather"], p.shard(exact, 2)))
+        if not o.forward:
+            has_bits[1] = int(torch.equal(gradients["gather"], p.shard(leaves[0].grad, 2)))
         del exact
     results.clear()
     gradients.clear()
@@ -356,6 +360,7 @@ def main() -> int:
     parser.add_argument("--methods", type=words, default=["gather"], help="gather, and ring or ulysses beside it")
     parser.add_argument("--longest", type=int, default=131072, help="the longest sequence that one GPU is given")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--forward", action="store_true", help="the forward pass alone")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which no case begins")
     parser.add_argument("--port", type=int, default=29511)
     parser.add_argument("--peer", action="store_true", help="time PyTorch's context parallel too")
