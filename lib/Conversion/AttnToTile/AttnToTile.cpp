@@ -462,7 +462,11 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
                    auto [sumsKeys, sumsValues] = getSums(step);
                    return !sumsValues ? "_key" : !sumsKeys ? "_value" : "_key_value";
                  })
-                 .Case([&](GradEndOp) { return suffix.empty() ? "_sum" : suffix; })
+                 // Parts that a loop has added.
+                 .Case([&](GradEndOp end) {
+                   bool isSum = suffix.empty() && end.getAcc().getDefiningOp<scf::ForOp>();
+                   return isSum ? "_sum" : suffix;
+                 })
                  .Default(suffix);
   });
   return (function.getName() + suffix).str();
