@@ -38,6 +38,7 @@
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
+#include <tuple>
 
 using namespace llvm;
 
@@ -313,9 +314,9 @@ compileObject(mlir::ModuleOp mlirModule, const JitOptions &options, JitTimings &
         "compile", [&] { canEmit = emit(*module, *machine, CodeGenFileType::ObjectFile, object); });
   timings.codegenMs = watch.lapMs();
   if (failure) {
-    (void)module.release();
-    (void)machine.release();
-    (void)context.release();
+    std::ignore = module.release();
+    std::ignore = machine.release();
+    std::ignore = context.release();
     return std::move(failure);
   }
   if (!canEmit || !errors.empty())
