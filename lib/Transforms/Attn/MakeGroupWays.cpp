@@ -17,6 +17,7 @@
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/GroupParts.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/RegionWork.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/WayCopy.h"
 #include "llvm/Support/MathExtras.h"
@@ -29,6 +30,13 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
+/// Whether a block has scores that read a tensor at each place, or, where it adds to gradients of
+/// queries, factors of weights beside wide sums: these leave no registers for parts.
+static bool leavesNoRegisters(AttentionGradKeyValueOp pass) {
+  bool isWide = pass->hasAttr(kFusedAttrName) && pass.getHeadDim() > 96;
+  return measureRegion(pass.getScore()).gathers || (isWide && getFactor(pass.getScore()));
+}
+
 /// The passes over keys of a function, if each may have parts; else none. Parts take registers, of
 /// which f32 and rows of any strides leave none.
 static SmallVector<AttentionGradKeyValueOp> findPasses(func::FuncOp function) {
@@ -39,7 +47,7 @@ static SmallVector<AttentionGradKeyValueOp> findPasses(func::FuncOp function) {
   bool canSplit = llvm::all_of(passes, [](AttentionGradKeyValueOp pass) {
     auto schedule = pass->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
     // Views tell other sizes than those of arguments, and lists are of whole groups.
-    return schedule && !schedule->lists && schedule->splits == 1 &&
+    return schedule && !schedule->lists && schedule->splits == 1 && !leavesNoRegisters(pass) &&
            pass.getQuery().getType().getElementTypeBitWidth() == 16 &&
            isa<BlockArgument>(pass.getQuery()) && isa<BlockArgument>(pass.getKey());
   });
@@ -85,6 +93,10 @@ static void splitGroups(ArrayRef<AttentionGradKeyValueOp> passes) {
   for (AttentionGradKeyValueOp pass : passes) {
     Schedule words = pass->getAttrOfType<ScheduleAttr>(kScheduleAttrName).getWords();
     words.splits = kMostGroupParts;
+    // Without a mask 64 rows spill 4 bytes at D = 128 where blocks add to gradients of queries.
+    bool hasNoMask = pass->hasAttr(kFusedAttrName) && pass.getMask().empty();
+    if (hasNoMask && words.blockM == 64 && words.blockN == 128 && pass.getHeadDim() > 96)
+      words.blockM = 48;
     words.fill = true;
     // Bounds of the part live as long as the block otherwise, which spills at D = 128.
     words.recompute = true;
