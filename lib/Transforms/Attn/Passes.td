@@ -222,9 +222,9 @@ def MakeGroupWaysPass : Pass<"attn-make-group-ways", "::mlir::ModuleOp"> {
     itself becomes that way, for all calls.
 
     Requires: room 1 `problem` with schedules. Produces: room 1 `problem`. Functions stay as they
-    are where parts have no registers (arguments of any strides, scores that read a tensor at each
-    place, dropout of wide heads), queries or keys are no arguments of 16 bits, tiles are listed, or
-    types say that each query head has keys of its own. Fails when: never.
+    are where queries or keys are no arguments of 16 bits, tiles are listed, or types say that each
+    query head has keys of its own. So do those that leave no registers for parts: arguments of any
+    strides, scores that read a tensor at each place, dropout of wide heads. Fails when: never.
   }];
   let options = [
     Option<"allCalls", "all-calls", "bool", "false", "whether the way is for all calls">];
