@@ -1,7 +1,7 @@
-# A toolchain for Linux on aarch64, with Debian's packages in ATTN_ROOT (docs/foreign-root) and the compiler of this machine.
+# A toolchain for Linux on aarch64, with Debian's packages in ATTN_ROOT (docs/debian-root) and the compiler of this machine.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
-set(ATTN_ROOT ${CMAKE_CURRENT_LIST_DIR}/../build/aarch64/root CACHE PATH "Where docs/foreign-root has put the packages")
+set(ATTN_ROOT ${CMAKE_CURRENT_LIST_DIR}/../build/aarch64/root CACHE PATH "Where docs/debian-root has put the packages")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ATTN_ROOT)
 set(CMAKE_SYSROOT ${ATTN_ROOT})
 set(CMAKE_C_COMPILER clang-22)

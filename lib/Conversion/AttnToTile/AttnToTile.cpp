@@ -531,10 +531,7 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
 /// Makes the kernel that clears what is placed where no sequence is.
 static LogicalResult convertCleared(func::FuncOp function, PlaceOp place,
                                     const Signature &signature, SymbolTable &symbols) {
-  Value source = place.getSource();
-  if (auto unpack = source.getDefiningOp<UnpackHeadsOp>())
-    source = unpack.getSource();
-  unsigned number = signature.arguments.lookup(source);
+  unsigned number = signature.arguments.lookup(lookThroughViews(place.getResult()));
   plan::RaggedAttr ragged = signature.ragged.lookup(number);
   auto attribute =
       tile::KernelAttr::getChecked([&] { return place.emitOpError(); }, function.getContext(),

@@ -9,8 +9,6 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_GROUPPARTS_H
 
 #include "dialects/Attn/IR/AttnDialect.h"
-#include "dialects/Plan/IR/PlanDialect.h"
-#include "lib/Machine/Lanes.h"
 
 namespace attn {
 
@@ -29,11 +27,6 @@ inline int64_t countKeysOfUnit(ScheduleAttr schedule, bool isMasked) {
 /// (bench/NOTES.md).
 inline int64_t countKeysOfFew(ScheduleAttr schedule, bool isMasked) {
   return schedule->blockN * (isMasked ? 4 : 1);
-}
-
-/// Rows of a block that adds parts of sums of so many columns: few, as in blocks that merge.
-inline int64_t getPartialRows(int64_t columns, mlir::Operation *op) {
-  return getLanesAlongRows(columns, plan::getMachine(op).getWarps(1)).rows;
 }
 
 } // namespace attn

@@ -65,8 +65,7 @@ static Attribute getExtent(BlockArgument argument, int64_t dim, int64_t divisor)
 }
 
 /// At least two query heads for a key head, and so few blocks that two parts would not fill the
-/// device more than once. Null where
-/// types say that no call is like that.
+/// device more than once. Null where types say that no call is like that.
 static ArrayAttr getCondition(AttentionGradKeyValueOp pass, ScheduleAttr schedule) {
   MLIRContext *context = pass.getContext();
   auto query = cast<BlockArgument>(pass.getQuery()), key = cast<BlockArgument>(pass.getKey());

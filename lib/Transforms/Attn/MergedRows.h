@@ -15,14 +15,19 @@
 
 namespace attn {
 
-/// Rows of a block that merges. On a GPU they are as few as its warps have when lanes lie along the
-/// columns. A merge only moves memory, of which few query rows are little, and many blocks wait for
-/// it at the same time. Otherwise they are `most`.
+/// Rows of a block of a GPU that joins parts of so many columns: as few as its warps have when
+/// lanes lie along the columns. It only moves memory, of which few rows are little, and many blocks
+/// wait for it at the same time.
+inline int64_t getJoinedRows(mlir::Operation *op, int64_t columns) {
+  return getLanesAlongRows(columns, plan::getMachine(op).getWarps(1)).rows;
+}
+
+/// Rows of a block that merges: those on a GPU, otherwise `most`.
 inline int64_t getMergedRows(MergeOp op, int64_t most) {
   int64_t columns = op.getPartial().getType().getShape().back();
   if (!isForGPU(op) || mlir::ShapedType::isDynamic(columns))
     return most;
-  return getLanesAlongRows(columns, plan::getMachine(op).getWarps(1)).rows;
+  return getJoinedRows(op, columns);
 }
 
 } // namespace attn

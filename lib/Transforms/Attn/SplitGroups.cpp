@@ -18,6 +18,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/GroupParts.h"
+#include "lib/Transforms/Attn/MergedRows.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/PartGrid.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -143,7 +144,7 @@ static Value emitSum(RewriterBase &rewriter, GradEndOp end, Value partial, Value
                      Value parts) {
   Location loc = end.getLoc();
   auto type = cast<RankedTensorType>(result.getType());
-  int64_t rows = getPartialRows(type.getShape().back(), end);
+  int64_t rows = getJoinedRows(end, type.getShape().back());
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1);
   SmallVector<OpFoldResult> extents = tensor::getMixedSizes(rewriter, loc, result);
   SmallVector<OpFoldResult> steps = {one, one, rewriter.getIndexAttr(rows)};
