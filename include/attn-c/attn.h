@@ -368,6 +368,72 @@ ATTN_EXPORT attn_code attn_mask_ranges(const char *source, const attn_tensor *co
                                        size_t count, int64_t tile_rows, int64_t tile_keys,
                                        attn_mask_range *ranges, size_t capacity);
 
+/*===- Caches
+ * ----------------------------------------------------------------------------------===*/
+
+/** Keys and values of a batch of sequences. Addresses are reserved for the longest sequences, and
+ *  memory is mapped to them only as far as sequences have grown. Kernels see dense
+ *  tensors whose addresses never change, so that captured graphs stay valid.
+ *
+ *  Reading where nothing is mapped is a fault, not a wrong number. A tile of keys may reach 256
+ *  tokens past the last key that a row keeps, so that many more have memory than a sequence was
+ *  grown to. The lengths that kernels are given must not be above these. Nothing here can be
+ *  captured. */
+typedef struct attn_cache attn_cache;
+
+typedef struct attn_cache_spec {
+  /** sizeof(attn_cache_spec). */
+  size_t size;
+  /** Of one sequence there are `tokens` at most. */
+  int64_t sequences, tokens, layers, key_heads, head_dim;
+  /** 0: head_dim. */
+  int64_t value_dim;
+  /** "f16", "bf16", "f32", "f8E4M3FN" or "f8E5M2". */
+  const char *type;
+  /** "cpu", "cuda" (GPU 0) or "cuda:1". */
+  const char *device;
+  /** The arrangement in memory. "layers": the tokens of one layer, which kernels read at full
+   * speed. "tokens": all layers of a token, which leaves less memory over for each sequence, and
+   * rows far apart. */
+  const char *order;
+} attn_cache_spec;
+
+#define ATTN_CACHE_SPEC_INIT {sizeof(attn_cache_spec), 0, 0, 0, 0, 0, 0, "bf16", "cpu", "layers"}
+
+/** Reserves the addresses; no memory yet. */
+ATTN_EXPORT attn_code attn_cache_create(const attn_cache_spec *spec, attn_cache **cache);
+/** Null is allowed. Kernels that read the cache must have ended. Memory that was exported stays. */
+ATTN_EXPORT void attn_cache_free(attn_cache *cache);
+/** Gives the first `tokens` of a sequence memory, where they have none. Tokens that are there stay
+ * where they are, so kernels may run meanwhile. New memory holds anything. Without memory
+ *  (ATTN_OUT_OF_MEMORY) the sequence is as long as it was. */
+ATTN_EXPORT attn_code attn_cache_grow(attn_cache *cache, int64_t sequence, int64_t tokens);
+/** Lets an empty sequence begin with the memory of the first `tokens` of another. `shared` becomes
+ *  how many of them whole pieces of memory hold, 0 to `tokens`. Nobody may write to these any more;
+ *  the rest is the caller's to copy. */
+ATTN_EXPORT attn_code attn_cache_share(attn_cache *cache, int64_t from, int64_t to, int64_t tokens,
+                                       int64_t *shared);
+/** Ends a sequence: it is empty from now on, and its memory serves others as soon as `stream` has
+ *  passed (a CUstream or cudaStream_t; of no meaning on the CPU). */
+ATTN_EXPORT attn_code attn_cache_release(attn_cache *cache, int64_t sequence, void *stream);
+/** Gives memory back that no sequence has. */
+ATTN_EXPORT attn_code attn_cache_trim(attn_cache *cache);
+/** The keys or the values of a layer, (B, Hkv, N, D). Shape and strides live as long as the
+ *  cache. */
+ATTN_EXPORT attn_code attn_cache_tensor(const attn_cache *cache, int64_t layer, int32_t is_value,
+                                        attn_tensor *tensor);
+/** The same as a DLManagedTensor of DLPack, which keeps the cache alive until its deleter is
+ *  called. */
+ATTN_EXPORT attn_code attn_cache_export(const attn_cache *cache, int64_t layer, int32_t is_value,
+                                        void **managed);
+/** How many tokens of a sequence have memory; -1 where there is no such sequence. */
+ATTN_EXPORT int64_t attn_cache_tokens(const attn_cache *cache, int64_t sequence);
+/** Bytes of memory: those of sequences, and those that wait for one. */
+ATTN_EXPORT int64_t attn_cache_bytes(const attn_cache *cache);
+/** Tokens of one sequence that a piece of memory holds, of the keys of one layer or, in the order
+ *  of tokens, of all that a token has. At least 1. */
+ATTN_EXPORT int64_t attn_cache_piece_tokens(const attn_cache *cache);
+
 #ifdef __cplusplus
 }
 #endif

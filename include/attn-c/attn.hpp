@@ -415,6 +415,59 @@ inline Result<std::string> explain(const std::string &source, const Options &opt
   return detail::take(text);
 }
 
+//===----------------------------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------------------------===//
+
+/// Keys and values of sequences that grow where they lie (attn_cache). A handle.
+class Cache {
+public:
+  static Result<Cache> create(const attn_cache_spec &spec) {
+    attn_cache *made = nullptr;
+    Status status = Status::of(attn_cache_create(&spec, &made));
+    if (!status)
+      return status;
+    return Cache(made);
+  }
+
+  Status grow(int64_t sequence, int64_t tokens) {
+    return Status::of(attn_cache_grow(get(), sequence, tokens));
+  }
+  /// How many of the tokens are shared.
+  Result<int64_t> share(int64_t from, int64_t to, int64_t tokens) {
+    int64_t shared = 0;
+    Status status = Status::of(attn_cache_share(get(), from, to, tokens, &shared));
+    if (!status)
+      return status;
+    return shared;
+  }
+  Status release(int64_t sequence, void *stream = nullptr) {
+    return Status::of(attn_cache_release(get(), sequence, stream));
+  }
+  Status trim() { return Status::of(attn_cache_trim(get())); }
+
+  /// Of a layer, (B, Hkv, N, D), as attn_run takes them. They live as long as the cache.
+  Result<attn_tensor> keys(int64_t layer) const { return find(layer, 0); }
+  Result<attn_tensor> values(int64_t layer) const { return find(layer, 1); }
+
+  int64_t tokens(int64_t sequence) const { return attn_cache_tokens(get(), sequence); }
+  int64_t bytes() const { return attn_cache_bytes(get()); }
+  attn_cache *get() const { return handle.get(); }
+
+private:
+  explicit Cache(attn_cache *cache) : handle(cache, attn_cache_free) {}
+
+  Result<attn_tensor> find(int64_t layer, int32_t isValue) const {
+    attn_tensor tensor;
+    Status status = Status::of(attn_cache_tensor(get(), layer, isValue, &tensor));
+    if (!status)
+      return status;
+    return tensor;
+  }
+
+  std::shared_ptr<attn_cache> handle;
+};
+
 } // namespace c1
 } // namespace attn
 

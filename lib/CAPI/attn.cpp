@@ -7,6 +7,7 @@
 
 #include "attn-c/attn.h"
 #include "attn/Compiler.h"
+#include "lib/CAPI/LastStatus.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -30,18 +31,18 @@ static_assert(static_cast<int>(StatusCode::DriverFailure) == ATTN_DRIVER_FAILURE
 
 static thread_local Status lastStatus;
 
-static attn_code finish(Status status) {
+attn_code attn::finish(Status status) {
   if (status.ok())
     return ATTN_OK;
   lastStatus = std::move(status);
   return static_cast<attn_code>(lastStatus.code);
 }
 
-static attn_code fail(const llvm::Twine &message, const llvm::Twine &hint = "") {
+attn_code attn::fail(const llvm::Twine &message, const llvm::Twine &hint) {
   return finish({StatusCode::InvalidArgument, message.str(), hint.str()});
 }
 
-static attn_code failNull(StringRef name) { return fail(name + ": expected an address, got null"); }
+attn_code attn::failNull(StringRef name) { return fail(name + ": expected an address, got null"); }
 
 //===----------------------------------------------------------------------------------------===//
 // Version and errors

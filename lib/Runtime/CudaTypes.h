@@ -34,6 +34,7 @@ enum Code : int {
   JitCompilerNotFound = 221,
   UnsupportedPtxVersion = 222,
   NotFound = 500,
+  NotReady = 600,
   LaunchOutOfResources = 701,
   NotSupported = 801,
   SystemDriverMismatch = 803,
@@ -61,7 +62,8 @@ enum DeviceAttribute : int {
   AttributeMemoryBus = 37,
   AttributeMajor = 75,
   AttributeMinor = 76,
-  AttributeSharedPerBlockOptIn = 97
+  AttributeSharedPerBlockOptIn = 97,
+  AttributeVirtualMemory = 102
 };
 
 enum FunctionAttribute : int {
@@ -133,6 +135,31 @@ struct LaunchConfig {
 static_assert(sizeof(TensorMapObject) == 128 && sizeof(LaunchAttribute) == 72 &&
               sizeof(LaunchConfig) == 56 && offsetof(LaunchConfig, stream) == 32);
 
+/// CUmemLocation, CUmemAllocationProp and CUmemAccessDesc.
+enum MemoryLocationType : int { LocationDevice = 1 };
+struct MemoryLocation {
+  MemoryLocationType type;
+  int ordinal;
+};
+enum AllocationType : int { AllocationPinned = 1 };
+struct AllocationProperties {
+  AllocationType type;
+  int handleTypes;
+  MemoryLocation location;
+  void *securityAttributes;
+  unsigned char flags[8];
+};
+enum Access : int { AccessReadWrite = 3 };
+struct AccessDescription {
+  MemoryLocation location;
+  Access access;
+};
+enum Granularity : int { GranularityMinimum = 0 };
+static_assert(sizeof(AllocationProperties) == 32 && sizeof(AccessDescription) == 12);
+using MemoryHandle = uint64_t;
+
+inline constexpr unsigned eventWithoutTiming = 2;
+
 enum CaptureStatus : int { CaptureNone = 0, CaptureActive = 1, CaptureStatusInvalidated = 2 };
 
 /// The version that cuGetProcAddress is asked for: functions as of CUDA 12.0, the first release
@@ -177,6 +204,7 @@ inline constexpr uint64_t legacyStreamFlag = 1;
   X(EventDestroy, (Event event))                                                                   \
   X(EventRecord, (Event event, Stream stream))                                                     \
   X(EventSynchronize, (Event event))                                                               \
+  X(EventQuery, (Event event))                                                                     \
   X(EventElapsedTime, (float *milliseconds, Event start, Event end))                               \
   X(MemAlloc, (Pointer * pointer, size_t bytes))                                                   \
   X(MemFree, (Pointer pointer))                                                                    \
@@ -184,10 +212,27 @@ inline constexpr uint64_t legacyStreamFlag = 1;
   X(MemcpyDtoHAsync, (void *to, Pointer from, size_t bytes, Stream stream))                        \
   X(MemsetD8Async, (Pointer to, unsigned char value, size_t bytes, Stream stream))
 
+/// X as above: functions of virtual memory, that a driver may lack.
+#define ATTN_CUDA_MEMORY_FUNCTIONS(X)                                                              \
+  X(MemGetAllocationGranularity,                                                                   \
+    (size_t *bytes, const AllocationProperties *properties, Granularity option))                   \
+  X(MemAddressReserve, (Pointer * pointer, size_t bytes, size_t alignment, Pointer address,        \
+                        unsigned long long flags))                                                 \
+  X(MemAddressFree, (Pointer pointer, size_t bytes))                                               \
+  X(MemCreate, (MemoryHandle * handle, size_t bytes, const AllocationProperties *properties,       \
+                unsigned long long flags))                                                         \
+  X(MemRelease, (MemoryHandle handle))                                                             \
+  X(MemMap,                                                                                        \
+    (Pointer pointer, size_t bytes, size_t offset, MemoryHandle handle, unsigned long long flags)) \
+  X(MemUnmap, (Pointer pointer, size_t bytes))                                                     \
+  X(MemSetAccess,                                                                                  \
+    (Pointer pointer, size_t bytes, const AccessDescription *description, size_t count))
+
 struct Functions {
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define ATTN_DECLARE(name, parameters) Code(*name) parameters = nullptr;
   ATTN_CUDA_FUNCTIONS(ATTN_DECLARE)
+  ATTN_CUDA_MEMORY_FUNCTIONS(ATTN_DECLARE)
 #undef ATTN_DECLARE
   /// Loads a function's code now rather than at its first launch, where a graph capture could not
   /// wait for it. Null before CUDA 12.4.

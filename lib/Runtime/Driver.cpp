@@ -86,6 +86,9 @@ static const char *findFunctions(void *library, Driver &driver) {
     return "cu" #name;
   ATTN_CUDA_FUNCTIONS(ATTN_FIND)
 #undef ATTN_FIND
+#define ATTN_FIND(name, parameters) find("cu" #name, driver.name, cuda::requestedVersion);
+  ATTN_CUDA_MEMORY_FUNCTIONS(ATTN_FIND)
+#undef ATTN_FIND
   find("cuFuncLoad", driver.FuncLoad, 12040);
   find("cuMemAllocAsync", driver.MemAllocAsync, cuda::requestedVersion);
   find("cuMemFreeAsync", driver.MemFreeAsync, cuda::requestedVersion);

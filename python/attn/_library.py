@@ -108,6 +108,27 @@ _PROTOTYPES = {
         [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int64]
         + [ctypes.c_void_p, ctypes.c_size_t],
     ),
+    "attn_cache_create": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "attn_cache_free": (None, [ctypes.c_void_p]),
+    "attn_cache_grow": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]),
+    "attn_cache_share": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64]
+        + [ctypes.POINTER(ctypes.c_int64)],
+    ),
+    "attn_cache_release": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]),
+    "attn_cache_trim": (ctypes.c_int, [ctypes.c_void_p]),
+    "attn_cache_tensor": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p],
+    ),
+    "attn_cache_export": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)],
+    ),
+    "attn_cache_tokens": (ctypes.c_int64, [ctypes.c_void_p, ctypes.c_int64]),
+    "attn_cache_bytes": (ctypes.c_int64, [ctypes.c_void_p]),
+    "attn_cache_piece_tokens": (ctypes.c_int64, [ctypes.c_void_p]),
 }
 
 

@@ -25,10 +25,13 @@ from ._places import get_ordinal, name_device
 from ._problem import Spec, check_window
 from ._serving_how import check_how, check_layout, check_library, check_out, make_score
 from ._varlen import Asked, Varlen, check_call, prepare, run_ragged
+from ._virtual_cache import CacheArray, VirtualCache
 from .typing import Array, ArrayT, Mask, OptionsLike, Score, Window
 
 __all__ = [
+    "CacheArray",
     "Rotary",
+    "VirtualCache",
     "append",
     "cascade_attention",
     "find_slots",

@@ -655,6 +655,110 @@ static void testGradient(Call *call) {
   attn_kernel_free(kernel);
 }
 
+/** Decoding from a cache that grows, beside the same keys in one piece. */
+static void testCache(void) {
+  enum { kMost = 2000, kDim = 32 };
+  static float query[2 * kDim], keys[kMost * kDim], values[kMost * kDim];
+  static float output[2 * kDim], expected[2 * kDim];
+  attn_cache_spec spec = ATTN_CACHE_SPEC_INIT;
+  attn_spec attention = ATTN_SPEC_INIT;
+  attn_cache *cache = NULL;
+  attn_kernel *kernel = NULL;
+  attn_tensor key, value;
+  int64_t shared = -1;
+  char *text = NULL;
+  void *managed = NULL;
+  int i, n, b;
+  EXPECT_ERROR(attn_cache_create(NULL, &cache), ATTN_INVALID_ARGUMENT, "spec: expected an address");
+  EXPECT_ERROR(attn_cache_create(&spec, &cache), ATTN_INVALID_ARGUMENT,
+               "spec: sequences: expected a number from 1");
+  spec.sequences = 2;
+  spec.tokens = kMost;
+  spec.layers = spec.key_heads = 1;
+  EXPECT_ERROR(attn_cache_create(&spec, &cache), ATTN_INVALID_ARGUMENT, "spec: head_dim: expected");
+  spec.head_dim = kDim;
+  spec.value_dim = -1;
+  EXPECT_ERROR(attn_cache_create(&spec, &cache), ATTN_INVALID_ARGUMENT,
+               "spec: value_dim: expected 0");
+  spec.value_dim = 0;
+  spec.type = "i8";
+  EXPECT_ERROR(attn_cache_create(&spec, &cache), ATTN_INVALID_ARGUMENT, "spec: type: expected f16");
+  spec.type = "f32";
+  spec.device = "tpu";
+  EXPECT_ERROR(attn_cache_create(&spec, &cache), ATTN_INVALID_ARGUMENT,
+               "spec: device: expected cpu, cuda or cuda:NUMBER, got tpu");
+  spec.device = "cpu";
+  spec.order = "heads";
+  EXPECT_ERROR(attn_cache_create(&spec, &cache), ATTN_INVALID_ARGUMENT,
+               "spec: order: expected layers or tokens, got heads");
+  spec.order = "layers";
+  spec.size = 8;
+  EXPECT_ERROR(attn_cache_create(&spec, &cache), ATTN_INVALID_ARGUMENT, "spec: expected size ");
+  spec.size = sizeof(spec);
+  EXPECT(attn_cache_create(&spec, &cache) == ATTN_OK);
+  attention.head_dim = kDim;
+  attention.has_lengths = 1;
+  EXPECT(attn_write_source(&attention, &text) == ATTN_OK);
+  EXPECT(text && attn_compile(text, NULL, &kernel) == ATTN_OK);
+  attn_string_free(text);
+  if (!cache || !kernel)
+    return;
+  EXPECT(attn_cache_grow(cache, 0, 700) == ATTN_OK && attn_cache_grow(cache, 1, 3) == ATTN_OK);
+  EXPECT(attn_cache_grow(cache, 0, kMost) == ATTN_OK && attn_cache_tokens(cache, 0) == kMost);
+  EXPECT(attn_cache_bytes(cache) > 0 && attn_cache_piece_tokens(cache) == 512);
+  EXPECT(attn_cache_tensor(cache, 0, 0, &key) == ATTN_OK);
+  EXPECT(attn_cache_tensor(cache, 0, 1, &value) == ATTN_OK);
+  EXPECT_ERROR(attn_cache_tensor(cache, 1, 0, &key), ATTN_INVALID_ARGUMENT,
+               "layer: expected a number from 0 to 0, got 1");
+  fill(query, 2 * kDim);
+  fill(keys, kMost * kDim);
+  fill(values, kMost * kDim);
+  for (b = 0; b < 2; ++b)
+    for (n = 0; n < (b ? 3 : kMost); ++n)
+      for (i = 0; i < kDim; ++i) {
+        ((float *)key.data)[b * key.strides[0] + n * key.strides[2] + i] = keys[n * kDim + i];
+        ((float *)value.data)[b * value.strides[0] + n * value.strides[2] + i] =
+            values[n * kDim + i];
+      }
+  {
+    int64_t rows[4] = {2, 1, 1, kDim}, whole[4] = {2, 1, kMost, kDim}, two[1] = {2};
+    int64_t repeated[4] = {0, 0, kDim, 1};
+    int32_t lengths[2] = {kMost, 3};
+    attn_tensor q = {query, {ATTN_DL_CPU, 0}, 4, {ATTN_DL_FLOAT, 32, 1}, rows, NULL, 0};
+    attn_tensor o = {output, {ATTN_DL_CPU, 0}, 4, {ATTN_DL_FLOAT, 32, 1}, rows, NULL, 0};
+    attn_tensor k = {keys, {ATTN_DL_CPU, 0}, 4, {ATTN_DL_FLOAT, 32, 1}, whole, repeated, 0};
+    attn_tensor v = {values, {ATTN_DL_CPU, 0}, 4, {ATTN_DL_FLOAT, 32, 1}, whole, repeated, 0};
+    attn_tensor e = {expected, {ATTN_DL_CPU, 0}, 4, {ATTN_DL_FLOAT, 32, 1}, rows, NULL, 0};
+    attn_tensor used = {lengths, {ATTN_DL_CPU, 0}, 1, {ATTN_DL_INT, 32, 1}, two, NULL, 0};
+    const attn_tensor *grown[] = {&q, &key, &value, &used, &o}, *dense[] = {&q, &k, &v, &used, &e};
+    EXPECT(attn_run(kernel, grown, 5, NULL) == ATTN_OK);
+    EXPECT(attn_run(kernel, dense, 5, NULL) == ATTN_OK);
+    EXPECT(!memcmp(output, expected, sizeof(output)));
+  }
+  EXPECT(attn_cache_export(cache, 0, 1, &managed) == ATTN_OK && managed);
+  EXPECT(attn_cache_release(cache, 1, NULL) == ATTN_OK);
+  EXPECT(attn_cache_share(cache, 0, 1, 1500, &shared) == ATTN_OK && shared == 1024);
+  EXPECT(((float *)key.data)[key.strides[0] + 1023 * key.strides[2]] == keys[1023 * kDim]);
+  EXPECT_ERROR(attn_cache_share(cache, 0, 1, 1, &shared), ATTN_INVALID_ARGUMENT,
+               "to: expected an empty sequence");
+  EXPECT_ERROR(attn_cache_grow(cache, 2, 1), ATTN_INVALID_ARGUMENT, "sequence: expected");
+  EXPECT(attn_cache_release(cache, 0, NULL) == ATTN_OK && attn_cache_trim(cache) == ATTN_OK);
+  EXPECT(attn_cache_tokens(cache, 2) == -1);
+  attn_cache_free(cache);
+  /* What was exported is there until its owner ends. */
+  EXPECT(((float *)((attn_tensor *)managed)->data)[value.strides[0]] == values[0]);
+  {
+    struct Managed {
+      attn_tensor tensor;
+      void *owner;
+      void (*deleter)(struct Managed *self);
+    } *tensor = managed;
+    tensor->deleter(tensor);
+  }
+  attn_cache_free(NULL);
+  attn_kernel_free(kernel);
+}
+
 int main(void) {
   static Call call;
   attn_kernel *kernel = NULL, *again = NULL;
@@ -680,6 +784,7 @@ int main(void) {
   testSequences();
   testMaskRanges(&call);
   testGradient(&call);
+  testCache();
   testCuda();
   EXPECT(attn_kernel_ordinal(kernel) == -1 && attn_kernel_load_ms(kernel) > 0);
   EXPECT(!attn_kernel_is_from_disk(kernel) && !attn_kernel_remark(kernel, 0));

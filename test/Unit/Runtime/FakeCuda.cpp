@@ -113,6 +113,9 @@ EXPORT Code cuDeviceGetAttribute(int *value, DeviceAttribute attribute, Device) 
   case AttributeSharedPerBlockOptIn:
     *value = state().sharedPerBlock;
     return Success;
+  case AttributeVirtualMemory:
+    *value = state().hasVirtualMemory;
+    return Success;
   }
   return InvalidValue;
 }
@@ -324,6 +327,10 @@ EXPORT Code cuEventSynchronize(Event) {
   ENTER();
   return Success;
 }
+EXPORT Code cuEventQuery(Event) {
+  ENTER();
+  return state().isBusy ? NotReady : Success;
+}
 EXPORT Code cuEventElapsedTime(float *milliseconds, Event, Event) {
   ENTER();
   *milliseconds = state().elapsedMs;
@@ -383,11 +390,92 @@ EXPORT Code cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, Strea
   return Success;
 }
 
+EXPORT Code cuMemGetAllocationGranularity(size_t *bytes, const AllocationProperties *properties,
+                                          Granularity) {
+  ENTER();
+  *bytes = FakeCuda::pieceBytes;
+  return properties->type == AllocationPinned ? Success : InvalidValue;
+}
+EXPORT Code cuMemAddressReserve(Pointer *pointer, size_t bytes, size_t, Pointer,
+                                unsigned long long) {
+  ENTER();
+  FakeCuda &fake = state();
+  if (fake.reservedBytes || !bytes || bytes % FakeCuda::pieceBytes)
+    return InvalidValue;
+  fake.reservedBytes = bytes;
+  *pointer = FakeCuda::reservedAddress;
+  return Success;
+}
+EXPORT Code cuMemAddressFree(Pointer pointer, size_t bytes) {
+  ENTER();
+  FakeCuda &fake = state();
+  if (pointer != FakeCuda::reservedAddress || bytes != fake.reservedBytes || !fake.mapped.empty())
+    return InvalidValue;
+  fake.reservedBytes = 0;
+  return Success;
+}
+EXPORT Code cuMemCreate(MemoryHandle *handle, size_t bytes, const AllocationProperties *,
+                        unsigned long long) {
+  ENTER();
+  FakeCuda &fake = state();
+  static MemoryHandle next = 1;
+  if (contexts.empty() || bytes != FakeCuda::pieceBytes)
+    return InvalidValue;
+  if (static_cast<int>(fake.handles.size()) >= fake.pieces)
+    return OutOfMemory;
+  *handle = next++;
+  fake.handles[*handle] = 0;
+  return Success;
+}
+EXPORT Code cuMemRelease(MemoryHandle handle) {
+  ENTER();
+  auto found = state().handles.find(handle);
+  // The driver would keep the memory until nothing is mapped; the project does not count on it.
+  if (found == state().handles.end() || found->second)
+    return InvalidValue;
+  state().handles.erase(found);
+  return Success;
+}
+EXPORT Code cuMemMap(Pointer pointer, size_t bytes, size_t offset, MemoryHandle handle,
+                     unsigned long long) {
+  ENTER();
+  FakeCuda &fake = state();
+  if (pointer < FakeCuda::reservedAddress || pointer % FakeCuda::pieceBytes || offset ||
+      bytes != FakeCuda::pieceBytes || fake.mapped.count(pointer) || !fake.handles.count(handle) ||
+      pointer + bytes > FakeCuda::reservedAddress + fake.reservedBytes)
+    return InvalidValue;
+  fake.mapped[pointer] = handle;
+  ++fake.handles[handle];
+  return Success;
+}
+EXPORT Code cuMemUnmap(Pointer pointer, size_t bytes) {
+  ENTER();
+  FakeCuda &fake = state();
+  auto found = fake.mapped.find(pointer);
+  if (found == fake.mapped.end() || bytes != FakeCuda::pieceBytes || fake.isBusy)
+    return InvalidValue;
+  --fake.handles[found->second];
+  fake.mapped.erase(found);
+  fake.accessible.erase(pointer);
+  return Success;
+}
+EXPORT Code cuMemSetAccess(Pointer pointer, size_t bytes, const AccessDescription *description,
+                           size_t count) {
+  ENTER();
+  FakeCuda &fake = state();
+  for (size_t at = 0; at < bytes; at += FakeCuda::pieceBytes)
+    if (!fake.mapped.count(pointer + at) || count != 1 || description->access != AccessReadWrite)
+      return InvalidValue;
+    else
+      fake.accessible.insert(pointer + at);
+  return Success;
+}
+
 EXPORT Code cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags,
                                 int *) {
   static const std::pair<const char *, void *> functions[] = {
 #define ENTRY(name, parameters) {"cu" #name, reinterpret_cast<void *>(cu##name)},
-      ATTN_CUDA_FUNCTIONS(ENTRY)
+      ATTN_CUDA_FUNCTIONS(ENTRY) ATTN_CUDA_MEMORY_FUNCTIONS(ENTRY)
 #undef ENTRY
           {"cuFuncLoad", reinterpret_cast<void *>(cuFuncLoad)},
       {"cuMemAllocAsync", reinterpret_cast<void *>(cuMemAllocAsync)},

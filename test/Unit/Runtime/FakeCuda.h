@@ -10,6 +10,7 @@
 
 #include "lib/Runtime/CudaTypes.h"
 #include <atomic>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,6 +42,11 @@ struct FakeCuda {
   cuda::CaptureStatus capture = cuda::CaptureNone;
   /// Addresses of memory that is not the device's.
   cuda::Pointer hostAddress = 0, otherDeviceAddress = 0;
+  bool hasVirtualMemory = true;
+  /// How many pieces of memory there are to map.
+  int pieces = 1 << 20;
+  /// Whether streams have not passed the events yet.
+  bool isBusy = false;
   /// What the next timing says, in milliseconds.
   float elapsedMs = 2;
 
@@ -80,6 +86,13 @@ struct FakeCuda {
   std::set<cuda::Pointer> memory;
   /// Of the last cuMemAllocAsync, which always answers the same address.
   static constexpr cuda::Pointer scratchAddress = 0x7000000;
+  /// Pieces of memory, and the addresses that they stand at. All are of one size.
+  static constexpr size_t pieceBytes = 2 << 20;
+  static constexpr cuda::Pointer reservedAddress = uint64_t(1) << 40;
+  size_t reservedBytes = 0;
+  std::map<cuda::MemoryHandle, int> handles;
+  std::map<cuda::Pointer, cuda::MemoryHandle> mapped;
+  std::set<cuda::Pointer> accessible;
   size_t scratchBytes = 0;
   cuda::Stream scratchStream = nullptr;
 };

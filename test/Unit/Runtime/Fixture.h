@@ -40,6 +40,7 @@ protected:
     EXPECT_EQ(fake->modules, 0);
     EXPECT_EQ(fake->allocations, 0);
     EXPECT_EQ(fake->events, 0);
+    EXPECT_EQ(fake->handles.size() + fake->mapped.size() + fake->reservedBytes, 0u);
   }
 
   void fail(const char *function, cuda::Code code) {
