@@ -125,6 +125,10 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
 
     Raises Error when it is not one: another device, a gradient to be recorded, sparse or lazy.
     """
+    torch = sys.modules.get("torch")
+    # Most arrays: asked first, since each call does for all of its tensors.
+    if torch is not None and type(x) is getattr(torch, "Tensor", None):
+        return _view_tensor(torch, x, name, device)
     if is_numpy(x):
         if hasattr(x, "mask") and isinstance(x, sys.modules["numpy"].ma.MaskedArray):
             raise Error(
@@ -155,7 +159,12 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
             "invalid argument",
             f"{name}: expected a NumPy array or PyTorch tensor, got {describe_type(x)}",
         )
-    torch = sys.modules["torch"]
+    return _view_tensor(torch, x, name, device)
+
+
+def _view_tensor(
+    torch: Any, x: Any, name: str, device: int
+) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
     if type(x) is not torch.Tensor or torch._C._functorch.is_functorch_wrapped_tensor(x):
         _check_class(x, name)
     if device < 0 and not x.is_cpu:

@@ -8,6 +8,7 @@ from . import _arrays
 from ._given import Given
 from ._library import refuse
 from ._places import get_ordinal, name_device
+from ._plan import remember
 from ._problem import Spec
 from ._ragged import RaggedPlan, RaggedText, Rows
 from ._serving_how import (
@@ -21,6 +22,8 @@ from ._serving_how import (
 from ._source import Source
 
 _plans: Dict[Any, Tuple[RaggedPlan, List[Any]]] = {}
+# Of calls that no function changes: found without asking what functions read.
+_plain_plans: Dict[Any, RaggedPlan] = {}
 
 
 class Varlen(NamedTuple):
@@ -57,10 +60,37 @@ class Asked(NamedTuple):
 
 def prepare(call: Varlen, asked: Asked = Asked()) -> Tuple[RaggedPlan, Given, Rows]:
     """The kernel of a call, and its arguments."""
-    shift = _make_shift(call.cu_q, call.cu_k)
     device = get_ordinal(call.q)
+    names = [_arrays.type_name(x.dtype) or "" for x in (call.cu_q, call.cu_k)]
+    captured: List[Any] = []
+    if _has_functions(call, asked):
+        spec = _make_spec(call, asked, device)
+        plan, captured = _find_ragged_plan(spec, names[0], names[1], asked)
+    else:
+        how = call.causal, call.left, call.right, call.scale is None, call.sink is None
+        said = asked.return_lse, asked.clears
+        key = (call.q.dtype, call.q.shape[2], call.v.shape[2], device, *names, *how, *said)
+        found = _plain_plans.get(key)
+        if found is None:
+            spec = _make_spec(call, asked, device)
+            found, _ = _find_ragged_plan(spec, names[0], names[1], asked)
+            remember(_plain_plans, key, found)
+        plan = found
+    given = Given(call.q, call.k, call.v, call.scale, call.sink, True, captured)
+    return plan, given, Rows(call.cu_q, call.cu_k, (call.most_q, call.most_k))
+
+
+def _has_functions(call: Varlen, asked: Asked) -> bool:
+    """Whether anything but the fields of a call decides about its kernel."""
+    if call.softcap or call.slopes is not None or asked.options is not None:
+        return True
+    return asked.score is not None or asked.mask is not None
+
+
+def _make_spec(call: Varlen, asked: Asked, device: int) -> Spec:
+    shift = _make_shift(call.cu_q, call.cu_k)
     window = call.left, call.right
-    spec = Spec(
+    return Spec(
         call.q.dtype,
         int(call.q.shape[2]),
         int(call.v.shape[2]),
@@ -73,10 +103,6 @@ def prepare(call: Varlen, asked: Asked = Asked()) -> Tuple[RaggedPlan, Given, Ro
         has_sink=call.sink is not None,
         return_lse=asked.return_lse,
     )
-    names = [_arrays.type_name(x.dtype) or "" for x in (call.cu_q, call.cu_k)]
-    plan, captured = _find_ragged_plan(spec, names[0], names[1], asked)
-    given = Given(call.q, call.k, call.v, call.scale, call.sink, True, captured)
-    return plan, given, Rows(call.cu_q, call.cu_k, (call.most_q, call.most_k))
 
 
 def _make_shift(cu_q: Any, cu_k: Any) -> Callable:
@@ -94,8 +120,26 @@ def _find_ragged_plan(
     return find_plan(_plans, spec, (of_q, of_k, asked.clears), asked.options, make)
 
 
+# Shapes and types of calls that were right.
+_right: Dict[Any, None] = {}
+
+
 def check_call(call: Varlen) -> None:
     """Raises Error for what cannot be one call."""
+    try:
+        counts = call.most_q, type(call.most_q), call.most_k, type(call.most_k)
+        key = (*[(type(x), x.shape, x.dtype) for x in call[:5]], *counts)
+        if key in _right:
+            return
+    except (AttributeError, TypeError):
+        # No arrays, or symbols of a trace.
+        key = None
+    _check_call(call)
+    if key is not None:
+        remember(_right, key, None)
+
+
+def _check_call(call: Varlen) -> None:
     q, k, v, cu_q, cu_k = call[:5]
     check_library(q=q, k=k, v=v, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k)
     for name, x in (("q", q), ("k", k), ("v", v)):

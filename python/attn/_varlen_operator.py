@@ -56,7 +56,22 @@ def _shrink(call: Varlen) -> Varlen:
 
 
 def _forward(*given: Any) -> Tuple[Any, Any, Any]:
-    call, is_recorded = Varlen(*given[:-1]), given[-1]
+    return _run(Varlen(*given[:-1]), given[-1])
+
+
+def _find_output(call: Varlen) -> Any:
+    """Where nobody wants lse."""
+    check_call(call)
+    plan, arguments, rows = prepare(_shrink(call), _CLEARED._replace(return_lse=False))
+    total, heads, _ = call.q.shape
+    output = call.q.new_empty((total, heads, call.v.shape[2]))
+    if total:
+        with torch.no_grad():
+            plan.run_ragged(arguments, rows, output)
+    return output
+
+
+def _run(call: Varlen, is_recorded: bool) -> Tuple[Any, Any, Any]:
     check_call(call)
     plan, arguments, rows = prepare(_shrink(call), _CLEARED)
     total, heads, _ = call.q.shape
@@ -160,7 +175,7 @@ class _Plain(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Any, k: Any, v: Any, call: Varlen) -> Tuple[Any, Any]:  # type: ignore[override]
-        output, lse, low = _forward(*call, True)
+        output, lse, low = _run(call, True)
         ctx.save_for_backward(*call[:_NUM_TENSORS], output, lse, low)
         ctx.how = call[_NUM_TENSORS:]
         ctx.set_materialize_grads(False)
@@ -197,7 +212,9 @@ def attend(call: Varlen, return_lse: bool) -> Any:
     check_others(alibi_slopes=call.slopes, sink=call.sink)
     is_recorded = torch.is_grad_enabled() and any(x.requires_grad for x in call[:3])
     if not _dynamo.is_compiling() and _is_plain(call):
-        plain = _apply_plain(*call[:3], call) if is_recorded else _forward(*call, False)[:2]
+        if not is_recorded and not return_lse:
+            return _find_output(call)
+        plain = _apply_plain(*call[:3], call) if is_recorded else _run(call, False)[:2]
         return plain if return_lse else plain[0]
     # Dynamo traces no function of autograd that has a tensor twice, as offsets often are.
     output, lse, _ = torch.ops.attn.varlen(*call, is_recorded)

@@ -238,3 +238,27 @@ def test_gradients_by_functions():
     leaves = [x.clone().requires_grad_() for x in tensors]
     for x, y in zip(found, torch.autograd.grad(call(*leaves), leaves)):
         assert torch.equal(x, y)
+
+
+def test_a_call_without_lse_has_the_same_bits():
+    q, k, v = (torch.randn(40, h, 16) for h in (4, 2, 2))
+    starts = torch.tensor([3, 3, 20, 33], dtype=torch.int32)
+    for causal, sink in ((False, None), (True, torch.randn(4))):
+        how = dict(causal=causal, learnable_sink=sink)
+        output = flash_attn.flash_attn_varlen_func(q, k, v, starts, starts, 17, 17, **how)
+        both = flash_attn.flash_attn_varlen_func(q, k, v, starts, starts, 17, 17, return_lse=True, **how)
+        assert torch.equal(output, both[0]) and not output[:3].any() and not output[33:].any()
+
+
+def test_calls_like_one_that_was_right_are_checked():
+    q, k, v = (torch.randn(8, 2, 16) for _ in range(3))
+    starts = torch.tensor([0, 1, 8], dtype=torch.int32)
+    call = attn.serving.varlen_attention
+    call(q, k, v, starts, starts, max_seqlen_q=1, max_seqlen_k=8)
+    for most in (True, 1.0, -1):
+        with pytest.raises(attn.Error, match="max_seqlen_q: expected a number of rows"):
+            call(q, k, v, starts, starts, max_seqlen_q=most, max_seqlen_k=8)
+    with pytest.raises(attn.Error, match="k: expected the type of q"):
+        call(q, k.half(), v, starts, starts, max_seqlen_q=1, max_seqlen_k=8)
+    with pytest.raises(attn.Error, match="cu_seqlens_k: expected as many offsets"):
+        call(q, k, v, starts, starts[:2], max_seqlen_q=1, max_seqlen_k=8)

@@ -84,9 +84,9 @@ def attend_sequences(
         -1 if right is None or right == 0 else right,
         how.softcap,
     )
-    output, lse = _varlen_operator.attend(call, True)
     if not return_lse:
-        return output, None
+        return _varlen_operator.attend(call, False), None
+    output, lse = _varlen_operator.attend(call, True)
     if sink is not None:
         lse = torch.where(lse == -torch.inf, sink, lse)
     return output, lse.T.contiguous()
