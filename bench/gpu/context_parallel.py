@@ -177,9 +177,9 @@ def count_received(call: Callable[[], Any]) -> int:
     """Bytes that this rank receives in a call."""
     received, post = [], _mover.post
 
-    def count(messages: Any, group: Any) -> Any:
+    def count(messages: Any, group: Any, *how: Any) -> Any:
         received.extend(x.numel() * x.element_size() for is_sent, x, _ in messages if not is_sent)
-        return post(messages, group)
+        return post(messages, group, *how)
 
     _mover.post = count
     try:

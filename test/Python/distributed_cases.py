@@ -5,6 +5,7 @@ import itertools
 import random
 import re
 import time
+import types
 
 import torch
 import torch.distributed as dist
@@ -209,10 +210,10 @@ def log_calls():
     post, finish = _mover.post, _mover.Mover.finish
     run, differentiate = Plan.run_into, GradientPlan.run
 
-    def start(messages, group):
+    def start(messages, group, *how):
         received = sum(x.numel() * x.element_size() for is_sent, x, _ in messages if not is_sent)
         log.append(("start", received, None))
-        return post(messages, group)
+        return post(messages, group, *how)
 
     def wait(self, pending):
         log.append(("wait", 0, None))
@@ -247,6 +248,48 @@ def check_bytes():
     assert foreign < 300 + 2 * 384 and (foreign >= 300 or rank == 0)
     sent = [bytes_ for name, bytes_, _ in log if name == "start"]
     assert len(sent) == 2 and sum(sent) == foreign * 2 * D * 4 * 2, (sent, foreign)
+
+
+def exchange_lists(received, sent, group, async_op):
+    """What dist.all_to_all is with NCCL, by messages of gloo."""
+    messages = [(True, x, peer) for peer, x in enumerate(sent)] + [(False, x, peer) for peer, x in enumerate(received)]
+    works = _mover.post([message for message in messages if message[1].numel()], group)
+    return types.SimpleNamespace(wait=lambda: [work.wait() for work in works])
+
+
+def check_collective():
+    """GPUs exchange all messages by one collective, where no rank has two for another one: the same bits."""
+    lengths = []
+
+    def find(how, p):
+        torch.manual_seed(5)
+        leaves = [p.shard(torch.randn(1, 4, 700, D), 2).requires_grad_() for _ in range(3)]
+        output = context_parallel_attention(*leaves, plan=p, **how)
+        output.sum().backward()
+        return [output, *(x.grad for x in leaves)]
+
+    def exchange(received, sent, group, async_op):
+        lengths.append(len(sent))
+        return exchange_lists(received, sent, group, async_op)
+
+    for how in ({"causal": True}, {"window": (60, 0)}, {}):
+        for sharding in ("contiguous", "zigzag"):
+            p = plan(700, sharding=sharding, **how)
+            wanted = find(how, p)
+            begin, all_to_all = _mover.Mover.__init__, dist.all_to_all
+
+            def make(self, *given):
+                begin(self, *given)
+                self.has_collective = True
+
+            _mover.Mover.__init__, dist.all_to_all = make, exchange
+            try:
+                found = find(how, p)
+            finally:
+                _mover.Mover.__init__, dist.all_to_all = begin, all_to_all
+            assert all(torch.equal(x, y) for x, y in zip(found, wanted)), (how, sharding)
+    ranks = dist.get_world_size()
+    assert lengths and all(x == ranks for x in lengths)
 
 
 def check_overlap():
@@ -488,7 +531,7 @@ def main(what, seed):
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     ranks = dist.get_world_size()
-    checks = [check_bits, check_bytes, check_overlap, check_memory, check_captured_gradients, check_unshard]
+    checks = [check_bits, check_bytes, check_collective, check_overlap, check_memory, check_captured_gradients, check_unshard]
     checks += [check_groups, check_errors, check_lone_errors, check_dropout]
     if what == "calls":
         for check in checks:

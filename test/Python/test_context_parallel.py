@@ -16,7 +16,7 @@ from attn import distributed  # noqa: E402
 from attn._functions_of_parts import Functions, make_mask  # noqa: E402
 from attn._written import add_options, read_source  # noqa: E402
 from attn.distributed._call import Parts, pin_schedule, read_parts  # noqa: E402
-from attn.distributed._exchange import Route, find_steps  # noqa: E402
+from attn.distributed._exchange import find_steps  # noqa: E402
 from attn.distributed._mover import MESSAGES, _find_lanes, find_parts  # noqa: E402
 from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._rates import Rates, choose_steps, find_exposed  # noqa: E402
@@ -196,11 +196,11 @@ def test_order_of_what_comes(sharding):
     """One index sorts the keys that come from other ranks, and another one takes their gradients back."""
     plan = distributed.plan(1000, 3, sharding=sharding)
     for rank in range(3):
-        steps = find_steps(Route(plan.keys, plan.fetched), rank, torch.device("cpu"))
+        steps = find_steps(plan.route, rank, torch.device("cpu"))
         come = torch.cat([plan.positions(peer, "keys") for peer in range(3)])
         assert torch.equal(come[steps.place], torch.arange(1000))
         assert torch.equal(torch.arange(1000)[steps.back], come)
-        assert steps is find_steps(Route(plan.keys, plan.fetched), rank, torch.device("cpu"))
+        assert steps is find_steps(plan.route, rank, torch.device("cpu"))
 
 
 def test_texts_of_repeated_calls():
@@ -226,8 +226,8 @@ def test_texts_of_repeated_calls():
 def test_messages(sharding):
     """What one rank sends to another one is what that one expects, in places and in order."""
     plan = distributed.plan(9000, 3, causal=True, sharding=sharding)
-    route, device = Route(plan.keys, plan.fetched), torch.device("cpu")
-    parts = [find_parts(route, rank, device) for rank in range(3)]
+    device = torch.device("cpu")
+    parts = [find_parts(plan.route, rank, device) for rank in range(3)]
     for sender in range(3):
         for receiver in range(3):
             to, of = parts[sender].to[receiver], parts[receiver].of[sender]

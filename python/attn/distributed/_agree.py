@@ -24,6 +24,9 @@ _MESSAGE = 512
 _agreed: Set[Tuple] = set()
 # The same of what is known before anything is traced.
 _begun: Set[Tuple] = set()
+# Calls that were found there before, by what makes them: nothing is written for one that repeats. They end
+# where `_agreed` ends, which is at the same call of all ranks.
+_repeated: Set[Tuple] = set()
 
 
 def describe(q: Any, k: Any, v: Any, sink: Any, scale: Any, rows_first: bool) -> Dict[str, str]:
@@ -50,6 +53,16 @@ def make_facts(
     return {**{name: repr(x) for name, x in given.items()}, _FUNCTIONS: repr(names)}
 
 
+def is_known(call: Tuple) -> bool:
+    """Whether ranks have agreed on a call, by a key of its own."""
+    return call in _repeated
+
+
+def remember(call: Tuple) -> None:
+    """That they have."""
+    _repeated.add(call)
+
+
 def agree(group: Any, facts: Dict[str, str], problem: Optional[Exception] = None) -> None:
     """Raises Error on every rank, with the argument's name, where ranks differ, or where one has a problem.
     Once for each combination: later, a rank that alone has a problem leaves the others waiting."""
@@ -63,6 +76,7 @@ def agree(group: Any, facts: Dict[str, str], problem: Optional[Exception] = None
     if len(_agreed) > 4096:
         _agreed.clear()
         _begun.clear()
+        _repeated.clear()
     _agreed.add(key)
     _begun.add(begun)
 

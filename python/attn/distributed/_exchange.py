@@ -3,6 +3,7 @@ whoever holds it, and is summed there in f32, in the order of ranks."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any, List, NamedTuple, Tuple
 
@@ -12,8 +13,10 @@ import torch.distributed as dist
 from ._shardings import Interval, Intervals, count, intersect, make_positions
 
 
-class Route(NamedTuple):
-    """What each rank holds, and what it wants; intervals of positions, ascending."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Route:
+    """What each rank holds, and what it wants; intervals of positions, ascending. One stands for itself alone in
+    tables, since to compare long ones takes longer than a transfer."""
 
     held: Tuple[Intervals, ...]
     wanted: Tuple[Intervals, ...]
@@ -43,7 +46,7 @@ def find_places(intervals: Intervals, inside: Intervals) -> List[Interval]:
 
 @functools.lru_cache(maxsize=256)
 def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
-    held, wanted = route
+    held, wanted = route.held, route.wanted
     ranks = range(len(held))
     to = [intersect(held[rank], wanted[peer]) for peer in ranks]
     of = [intersect(held[peer], wanted[rank]) for peer in ranks]

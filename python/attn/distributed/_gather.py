@@ -9,7 +9,6 @@ import torch
 
 from .._given import Given
 from ._call import Call, Rows, Sums, attend, make_output
-from ._exchange import Route
 from ._mover import Mover, Pending
 from ._shardings import cut
 
@@ -32,7 +31,7 @@ class _Keys:
 
     def __init__(self, call: Call, k: torch.Tensor, v: torch.Tensor, groups: List[_Group]) -> None:
         self.k, self.v, self.groups = k, v, groups
-        self.mover = Mover(Route(call.plan.keys, call.plan.fetched), call.group, k.device)
+        self.mover = Mover(call.plan.route, call.group, k.device)
         most = max(x.keys.stop - x.keys.start for x in groups)
         self.buffers = [self.mover.make_buffers([k, v], most) for _ in range(min(2, len(groups)))]
         self.coming: Optional[Pending] = None
@@ -74,6 +73,8 @@ def forward(call: Call, q: Any, k: Any, v: Any, sink: Any, is_recorded: bool) ->
         else:
             lse = q.new_empty((q.shape[0], heads.stop - heads.start, 0), dtype=torch.float32)
             found.append(Rows(None, lse, None))
+    if len(found) == 1:
+        return output, found[0].lse, found[0].low
     lse = torch.cat([x.lse for x in found], 1)
     low = None if found[0].low is None else torch.cat([x.low for x in found], 1)
     return output, lse, low

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from typing import Any, Callable, Iterator, List, NamedTuple, Tuple
 
 import torch
 import torch.distributed as dist
 
+from ._copies import find_forms, list_copies
 from ._exchange import WIDE, Route, find_places, is_wide, select
+from ._group import find_device
 from ._shardings import Interval, count, intersect, make_positions
 
 # The most intervals that are messages of their own.
@@ -24,18 +27,15 @@ class _Part(NamedTuple):
     """Positions that one rank holds and another one wants: their places among what is held and what is wanted, as
     intervals, and as indices on the device where they are many."""
 
-    held: List[Interval]
-    wanted: List[Interval]
+    held: Tuple[Interval, ...]
+    wanted: Tuple[Interval, ...]
     held_index: Any
     wanted_index: Any
+    length: int
 
     @property
     def is_packed(self) -> bool:
         return len(self.held) > MESSAGES
-
-    @property
-    def length(self) -> int:
-        return count(self.held)
 
 
 class _Parts(NamedTuple):
@@ -46,22 +46,31 @@ class _Parts(NamedTuple):
     of: List[_Part]
     back_to: List[_Part]
     back_of: List[_Part]
+    # Whether no rank sends another one more than one message.
+    is_single: bool
 
 
 @functools.lru_cache(maxsize=256)
 def find_parts(route: Route, rank: int, device: torch.device) -> _Parts:
-    held, wanted = route
+    held, wanted = route.held, route.wanted
 
     def find(holder: int, taker: int) -> _Part:
         both = intersect(held[holder], wanted[taker])
-        places = find_places(held[holder], both), find_places(wanted[taker], both)
-        indices = [make_positions(x).to(device) if len(both) > MESSAGES else None for x in places]
-        return _Part(*places, *indices)
+        there, here = tuple(find_places(held[holder], both)), tuple(find_places(wanted[taker], both))
+        indices = [make_positions(x).to(device) if len(both) > MESSAGES else None for x in (there, here)]
+        return _Part(there, here, indices[0], indices[1], count(both))
 
     ranks = range(len(held))
     to, of = [find(rank, peer) for peer in ranks], [find(peer, rank) for peer in ranks]
-    turn = lambda xs: [_Part(x.wanted, x.held, x.wanted_index, x.held_index) for x in xs]  # noqa: E731
-    return _Parts(to, of, turn(of), turn(to))
+    turn = lambda xs: [_Part(x.wanted, x.held, x.wanted_index, x.held_index, x.length) for x in xs]  # noqa: E731
+    return _Parts(to, of, turn(of), turn(to), _is_single(route))
+
+
+@functools.lru_cache(maxsize=256)
+def _is_single(route: Route) -> bool:
+    pairs = itertools.permutations(range(len(route.held)), 2)
+    counts = [len(intersect(route.held[a], route.wanted[b])) for a, b in pairs]
+    return all(n < 2 or n > MESSAGES for n in counts)
 
 
 def widen(*tensors: torch.Tensor) -> List[torch.Tensor]:
@@ -69,7 +78,7 @@ def widen(*tensors: torch.Tensor) -> List[torch.Tensor]:
     return [x.view(WIDE) for x in tensors] if all(map(is_wide, tensors)) else list(tensors)
 
 
-def _slice(x: torch.Tensor, intervals: List[Interval]) -> List[torch.Tensor]:
+def _slice(x: torch.Tensor, intervals: Tuple[Interval, ...]) -> List[torch.Tensor]:
     return [x[a:b] for a, b in intervals]
 
 
@@ -80,13 +89,13 @@ def _find_lanes(parts: List[torch.Tensor]) -> List[List[torch.Tensor]]:
     return [parts] if is_one else [[x] for x in parts]
 
 
-def _cut_rows(memory: torch.Tensor, like: List[torch.Tensor]) -> List[torch.Tensor]:
-    """Of (positions, columns of all), (positions, B, H, C) of each, for (B, H, S, C)."""
-    found, offset = [], 0
+def _view_rows(memory: torch.Tensor, like: List[torch.Tensor], length: int) -> List[torch.Tensor]:
+    """Of one dimension, all columns of a position and then those of the next: (B, H, positions, C) of each."""
+    found, before, total = [], memory.storage_offset(), _count_columns(like)
     for x in like:
-        b, h, _, columns = x.shape
-        found.append(memory[:, offset : offset + b * h * columns].unflatten(1, (b, h, columns)))
-        offset += b * h * columns
+        b, h, _, c = x.shape
+        found.append(torch.as_strided(memory, (b, h, length, c), (h * c, c, total, 1), before))
+        before += b * h * c
     return found
 
 
@@ -98,34 +107,37 @@ def _cut_blocks(memory: torch.Tensor, like: List[torch.Tensor], length: int) -> 
 
 
 def _count_columns(lane: List[torch.Tensor]) -> int:
-    return sum(x.shape[0] * x.shape[1] * x.shape[3] for x in lane)
+    return sum([x.shape[0] * x.shape[1] * x.shape[3] for x in lane])
 
 
-def _copy(to: torch.Tensor, of: torch.Tensor, intervals: List[Interval], index: Any) -> None:
-    """Positions of `of`, (positions, ...), one after another."""
-    if index is not None:
-        to, of = widen(to, of)
-        torch.index_select(of, 0, index, out=to)
-        return
-    offset = 0
-    for part in _slice(of, intervals):
-        each, part = widen(to[offset : offset + len(part)], part)
-        each.copy_(part)
-        offset += len(part)
+def _copy(
+    lane: List[torch.Tensor], memory: torch.Tensor, held: Tuple[Interval, ...], wanted: Tuple[Interval, ...], is_rows: bool
+) -> None:
+    """Into new memory, from its beginning on."""
+    list_copies(find_forms(lane), lane[0].element_size(), held, wanted, is_rows).run(lane, memory)
 
 
 def _pack(lane: List[torch.Tensor], part: _Part, has_rows: bool) -> List[torch.Tensor]:
     """What is sent of (B, H, S, C): a message for each interval, that has all of a position together, or one of all
     positions of each."""
-    packed = lane[0].new_empty(part.length * _count_columns(lane))
-    if has_rows:
-        memory = packed.view(part.length, -1)
-        messages, cut = list(memory.split([b - a for a, b in part.held])), _cut_rows(memory, lane)
-    else:
-        messages, cut = [packed], _cut_blocks(packed, lane, part.length)
-    for x, to in zip(lane, cut):
-        _copy(to, x.movedim(2, 0), part.held, part.held_index)
-    return messages
+    columns = _count_columns(lane)
+    packed = lane[0].new_empty(part.length * columns)
+    if part.is_packed:
+        for x, to in zip(lane, _cut_blocks(packed, lane, part.length)):
+            to, of = widen(to, x.movedim(2, 0))
+            torch.index_select(of, 0, part.held_index, out=to)
+        return [packed]
+    _copy(lane, packed, part.held, _join_up(part.held), has_rows)
+    if not has_rows or len(part.held) == 1:
+        return [packed]
+    return list(packed.split([(b - a) * columns for a, b in part.held]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _join_up(intervals: Tuple[Interval, ...]) -> Tuple[Interval, ...]:
+    """The same lengths, one after the other."""
+    ends = list(itertools.accumulate(b - a for a, b in intervals))
+    return tuple(zip([0, *ends], ends))
 
 
 class Pending(NamedTuple):
@@ -138,8 +150,11 @@ class Pending(NamedTuple):
     memory: Any
 
 
-def post(messages: List[Tuple[bool, torch.Tensor, int]], group: Any) -> List[Any]:
-    """Starts messages, (is sent, memory, peer): of a pair of ranks in the same order on both."""
+def post(messages: List[Tuple[bool, torch.Tensor, int]], group: Any, is_single: bool = False) -> List[Any]:
+    """Starts messages, (is sent, memory, peer): of a pair of ranks in the same order on both. `is_single` where no rank
+    has two of them for another one; all ranks say the same."""
+    if is_single:
+        return _post_all(messages, group)
     ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
     operations = [
         dist.P2POp(dist.isend if is_sent else dist.irecv, x, ranks[peer], group)
@@ -147,6 +162,19 @@ def post(messages: List[Tuple[bool, torch.Tensor, int]], group: Any) -> List[Any
         if x.numel()
     ]
     return dist.batch_isend_irecv(operations) if operations else []
+
+
+def _post_all(messages: List[Tuple[bool, torch.Tensor, int]], group: Any) -> List[Any]:
+    """By one collective, which takes the host half the time of a message here and one there."""
+    if not messages:
+        # Nobody has any, or another one's rank would be among them.
+        nothing = torch.empty(0, device=find_device(group))
+        messages = [(True, nothing, 0)]
+    none = messages[0][1].new_empty(0)
+    ends = [[none] * dist.get_world_size(group) for _ in range(2)]
+    for is_sent, x, peer in messages:
+        ends[is_sent][peer] = x
+    return [dist.all_to_all(*ends, group=group, async_op=True)]
 
 
 class Mover:
@@ -158,6 +186,8 @@ class Mover:
         self.parts = find_parts(route, self.rank, device)
         self.length = count(route.wanted[self.rank])
         self.stream = _find_stream(device) if device.type == "cuda" else None
+        # gloo has no exchange of lists.
+        self.has_collective = self.stream is not None
 
     def make_buffers(self, parts: List[torch.Tensor], heads: int) -> List[torch.Tensor]:
         """Memory for what is wanted of so many heads of (B, H, S, C), in one dimension."""
@@ -169,30 +199,28 @@ class Mover:
         """Of (B, H, S, C), those that lie here, into those that are wanted, in memory of `make_buffers`."""
         receivers = []
         for lane, buffer in zip(_find_lanes(parts), buffers):
-            columns = _count_columns(lane)
-            memory = buffer[: self.length * columns].view(self.length, columns)
-            receivers.append(_Arrived(lane, memory, self.parts.of, self.rank))
-        into = [y.permute(1, 2, 0, 3) for receiver in receivers for y in receiver.into]
-        return self._move(receivers, into, self.parts.to, lambda part: not part.is_packed)
+            receivers.append(_Arrived(lane, buffer, self.parts.of, self.rank, self.length))
+        into = [y for receiver in receivers for y in receiver.into]
+        return self._move(receivers, into, self.parts.to, True, self.parts.is_single)
 
     def send_back(self, parts: List[torch.Tensor], into: List[torch.Tensor]) -> Pending:
         """Gradients of what was fetched, to who holds it: sums in f32, in the order of ranks."""
         to, of = self.parts.back_to, self.parts.back_of
         ends = iter(into)
         receivers = [_Summed(lane, [next(ends) for _ in lane], of, self.rank) for lane in _find_lanes(parts)]
-        return self._move(receivers, into, to, lambda part: False)
+        return self._move(receivers, into, to, False, True)
 
     def _move(
-        self, receivers: List[Any], into: List[torch.Tensor], to: List[_Part], has_rows: Callable[[_Part], bool]
+        self, receivers: List[Any], into: List[torch.Tensor], to: List[_Part], has_rows: bool, is_single: bool
     ) -> Pending:
         with self._aside():
             messages: List[Tuple[bool, torch.Tensor, int]] = []
             for receiver in receivers:
                 for peer, part in enumerate(to):
-                    if peer != self.rank and part.held:
-                        messages += [(True, x, peer) for x in _pack(receiver.lane, part, has_rows(part))]
+                    if peer != self.rank and part.length:
+                        messages += [(True, x, peer) for x in _pack(receiver.lane, part, has_rows)]
                 messages += [(False, x, peer) for x, peer in receiver.make_messages()]
-            works = post(messages, self.group)
+            works = post(messages, self.group, is_single and len(receivers) == 1 and self.has_collective)
 
             def unpack() -> None:
                 for receiver in receivers:
@@ -240,42 +268,41 @@ def _find_stream(device: torch.device) -> Any:
 
 
 class _Arrived:
-    """Rows that are received where they belong, in `memory`, (positions, columns), or beside it where they are many
-    intervals. `lane` has what is held, (B, H, S, C)."""
+    """Rows that are received where they belong, in `memory`, all columns of a position and then those of the next, or
+    beside it where they are many intervals. `lane` has what is held, (B, H, S, C)."""
 
-    def __init__(self, lane: List[torch.Tensor], memory: torch.Tensor, of: List[_Part], rank: int) -> None:
+    def __init__(self, lane: List[torch.Tensor], memory: torch.Tensor, of: List[_Part], rank: int, length: int) -> None:
         self.lane, self.memory, self.of, self.rank = lane, memory, of, rank
-        self.into = _cut_rows(memory, lane)
+        self.columns = _count_columns(lane)
+        # (B, H, positions, C).
+        self.into = _view_rows(memory, lane, length)
         self.packed: List[Tuple[torch.Tensor, _Part]] = []
 
     def make_messages(self) -> List[Tuple[torch.Tensor, int]]:
         messages = []
         for peer, part in enumerate(self.of):
-            if peer == self.rank or not part.held:
+            if peer == self.rank or not part.length:
                 continue
             if part.is_packed:
-                memory = self.memory.new_empty(part.length * self.memory.shape[1])
+                memory = self.memory.new_empty(part.length * self.columns)
                 messages.append((memory, peer))
                 self.packed.append((memory, part))
             else:
-                messages += [(message, peer) for message in _slice(self.memory, part.wanted)]
+                messages += [(self.memory[a * self.columns : b * self.columns], peer) for a, b in part.wanted]
         return messages
 
     def copy_own(self) -> None:
         own = self.of[self.rank]
+        if not own.is_packed:
+            _copy(self.lane, self.memory, own.held, own.wanted, True)
+            return
         for x, y in zip(self.lane, self.into):
-            x = x.movedim(2, 0)
-            if own.is_packed:
-                _put(y, select(x, 0, own.held_index), own.wanted_index)
-                continue
-            for to, of in zip(_slice(y, own.wanted), _slice(x, own.held)):
-                to, of = widen(to, of)
-                to.copy_(of)
+            _put(y.movedim(2, 0), select(x.movedim(2, 0), 0, own.held_index), own.wanted_index)
 
     def unpack(self) -> None:
         for memory, part in self.packed:
             for y, rows in zip(self.into, _cut_blocks(memory, self.lane, part.length)):
-                _put(y, rows, part.wanted_index)
+                _put(y.movedim(2, 0), rows, part.wanted_index)
 
 
 def _put(to: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
@@ -290,13 +317,13 @@ class _Summed:
         self.lane, self.of, self.rank = lane, of, rank
         self.into = [y.movedim(2, 0) for y in into]
         # The sum of two is rounded once, whichever is first.
-        self.has_many = sum(1 for part in of if part.held) > 2
+        self.has_many = sum(1 for part in of if part.length) > 2
         self.received: List[Any] = [None] * len(of)
 
     def make_messages(self) -> List[Tuple[torch.Tensor, int]]:
         columns = _count_columns(self.lane)
         for peer, part in enumerate(self.of):
-            if peer != self.rank and part.held:
+            if peer != self.rank and part.length:
                 self.received[peer] = self.lane[0].new_empty(part.length * columns)
         return [(x, peer) for peer, x in enumerate(self.received) if x is not None]
 

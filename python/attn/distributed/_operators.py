@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.library import register_fake
 
-from .. import _operator
+from .. import _arrays, _dynamo, _operator
 from .._library import Error, refuse
 from .._operator import registry
 from .._schema import Forward, write_schema
 from . import _gather, _ring, _ulysses
-from ._agree import agree, describe
+from ._agree import agree, describe, is_known, remember
 from ._call import Call, Rows, has_low, make_call, read_parts
 from ._group import find_by_name
 from ._plan import Plan, read_plan
@@ -102,6 +102,17 @@ def check_parts(q: Any, k: Any, v: Any, plan: Plan, dim: int, rank: int) -> None
 
 def _agree(call: Call, given: Any, gradients: str) -> None:
     """Before anything is sent. `given` has q, k, v, sink and captures."""
+    tensors = given.q, given.k, given.v, given.sink, *call.captures
+    forms = tuple([None if x is None else (x.dtype, x.shape) for x in tensors])
+    # Long texts that repeat are the same objects.
+    key = (call.group, given.parts, call.source, call.scale, call.rows_first, gradients, forms)
+    if is_known(key):
+        return
+    _compare(call, given, gradients)
+    remember(key)
+
+
+def _compare(call: Call, given: Any, gradients: str) -> None:
     facts = {
         **dict(call.parts.facts),
         **describe(given.q, given.k, given.v, given.sink, call.scale, call.rows_first),
@@ -252,26 +263,67 @@ class _Context(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_output: Any, d_lse: Any, _: Any) -> Tuple:  # type: ignore[override]
-        q, k, v, sink, output, lse, lse_low, *captures = ctx.saved_tensors
         needed = ctx.needs_input_grad
         wanted = [*needed[:4], *needed[7:]]
-        d_output = torch.zeros_like(output) if d_output is None else d_output.contiguous()
-        d_lse = None if d_lse is None else d_lse.contiguous()
-        source, scale, rows_first, parts = ctx.how
-        first = d_output, d_lse, q, k, v, sink, list(captures) or None, output, lse
-        found = torch.ops.attn.context_backward(*first, source, scale, rows_first, wanted, lse_low, parts)
-        gradients = iter(found)
-        each = [next(gradients) if is_wanted else None for is_wanted in wanted]
-        # Kernels sum in f32.
-        sums = [x if x is None else x.to(of.dtype) for x, of in zip(each[4:], captures)]
-        return (*each[:4], None, None, None, *sums)
+        found = _differentiate(ctx, torch.ops.attn.context_backward, d_output, d_lse, wanted)
+        return (*found[:4], None, None, None, *found[4:])
+
+
+def _differentiate(ctx: Any, backward: Any, d_output: Any, d_lse: Any, wanted: List[bool]) -> List[Any]:
+    """Gradients of q, k, v, the sink and captured arrays, by the operator or by what it calls."""
+    q, k, v, sink, output, lse, lse_low, *captures = ctx.saved_tensors
+    if d_output is None and d_lse is None:
+        return [None] * len(wanted)
+    d_output = torch.zeros_like(output) if d_output is None else d_output.contiguous()
+    d_lse = None if d_lse is None else d_lse.contiguous()
+    source, scale, rows_first, parts = ctx.how
+    first = d_output, d_lse, q, k, v, sink, list(captures) or None, output, lse
+    with torch.no_grad():
+        gradients = iter(backward(*first, source, scale, rows_first, wanted, lse_low, parts))
+    each = [next(gradients) if is_wanted else None for is_wanted in wanted]
+    # Kernels sum in f32.
+    return [*each[:4], *[x if x is None else x.to(of.dtype) for x, of in zip(each[4:], captures)]]
+
+
+class _Plain(torch.autograd.Function):
+    """The same for tensors that nobody but autograd watches: no dispatch, and no binding of a signature."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, q: Any, k: Any, v: Any, sink: Any, how: Tuple[str, Any, bool], parts: str, *captures: Any
+    ) -> Tuple[Any, Any]:
+        output, lse, low = _run_forward(q, k, v, sink, list(captures) or None, *how, parts, True)
+        ctx.how = (*how, parts)
+        ctx.save_for_backward(q, k, v, sink, output, lse, low, *captures)
+        ctx.set_materialize_grads(False)
+        return output, lse
+
+    @staticmethod
+    def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
+        needed = ctx.needs_input_grad
+        found = _differentiate(ctx, _run_backward, d_output, d_lse, [*needed[:4], *needed[6:]])
+        return (*found[:4], None, None, *found[4:])
+
+
+# Of Function.apply, what remains outside of transforms.
+_apply_plain = super(torch.autograd.Function, _Plain).apply
+
+
+def _is_plain(tensors: List[Any]) -> bool:
+    """Whether nobody but autograd watches them."""
+    return all(type(x) in _operator.PLAIN for x in tensors) and not _arrays.is_watched_by_others(*tensors)
 
 
 def attend(q: Any, k: Any, v: Any, sink: Any, how: Tuple[str, Any, bool], parts: str, captures: List[Any]) -> Any:
     """(output, lse) of this rank's rows, of tensors as the kernels take them. `how` is the source, the scale and
     whether rows are before heads."""
     tensors = (q, k, v, sink, *captures)
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+    is_recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
+    if not _dynamo.is_compiling() and _is_plain([x for x in tensors if x is not None]):
+        if is_recorded:
+            return _apply_plain(q, k, v, sink, how, parts, *captures)
+        return _run_forward(q, k, v, sink, captures or None, *how, parts, False)[:2]
+    if is_recorded:
         output, lse, _ = _Context.apply(q, k, v, sink, how[0], how[1], (how[2], parts), *captures)
     else:
         output, lse, _ = torch.ops.attn.context_forward(q, k, v, sink, captures or None, *how, parts, False)

@@ -14,6 +14,7 @@ from .._library import refuse
 from .._problem import check_causal, check_window
 from ..typing import Causal, Mask, Window
 from . import _shardings
+from ._exchange import Route, exchange
 from ._group import choose_group, count_ranks, find_group, find_rank
 from ._kept import FETCHED, TILE, Kept, find_kept
 from ._rates import Rates, choose_steps, find_exposed
@@ -63,6 +64,11 @@ class Plan:
     @property
     def ranks(self) -> int:
         return len(self.rows)
+
+    @functools.cached_property
+    def route(self) -> Route:
+        """Of keys, to who reads them."""
+        return Route(self.keys, self.fetched)
 
     @functools.cached_property
     def most_moved(self) -> int:
@@ -133,12 +139,14 @@ class Plan:
         self, x: torch.Tensor, dim: int, group: Any = None, of: str = "rows", mesh: Any = None
     ) -> torch.Tensor:
         """The whole on every rank; the gradient of a rank's part is the sum of what all ranks make of it."""
-        from ._exchange import Route, exchange
+        return exchange(x, dim, self._routes_to_all[of], find_group(choose_group(group, mesh)))
 
-        held = getattr(self, of)
-        everything = join([(0, self.total[of == "keys"])])
-        group = find_group(choose_group(group, mesh))
-        return exchange(x, dim, Route(held, (everything,) * self.ranks), group)
+    @functools.cached_property
+    def _routes_to_all(self) -> Dict[str, Route]:
+        def make(held: Tuple[Intervals, ...], length: int) -> Route:
+            return Route(held, (join([(0, length)]),) * self.ranks)
+
+        return {"rows": make(self.rows, self.total[0]), "keys": make(self.keys, self.total[1])}
 
     def __repr__(self) -> str:
         rows, columns = self.total
