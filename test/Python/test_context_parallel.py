@@ -17,7 +17,7 @@ from attn._functions_of_parts import Functions, make_mask  # noqa: E402
 from attn._written import add_options, read_source  # noqa: E402
 from attn.distributed._call import Parts, pin_schedule, read_parts  # noqa: E402
 from attn.distributed._exchange import find_steps  # noqa: E402
-from attn.distributed._mover import MESSAGES, _find_lanes, find_parts  # noqa: E402
+from attn.distributed._mover import COPIES, _find_lanes, find_parts  # noqa: E402
 from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._rates import Rates, choose_steps, find_exposed  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
@@ -231,7 +231,7 @@ def test_messages(sharding):
     for sender in range(3):
         for receiver in range(3):
             to, of = parts[sender].to[receiver], parts[receiver].of[sender]
-            assert to.held == of.held and to.wanted == of.wanted and to.is_packed == (len(to.held) > MESSAGES)
+            assert to.held == of.held and to.wanted == of.wanted and to.is_indexed == (len(to.held) > COPIES)
             held, wanted = plan.positions(sender, "keys"), plan.fetched[receiver]
             there = torch.cat([torch.arange(a, b) for a, b in wanted])
             sent = torch.cat([held[a:b] for a, b in to.held]) if to.held else held[:0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import List, NamedTuple, Tuple
 
-from ._mover import MESSAGES
 from ._plan import Plan
 from ._rates import Rates, find_exposed
 from ._shardings import count, intersect
@@ -68,9 +67,9 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
     held, fetched = count(plan.keys[rank]), count(plan.fetched[rank])
     others = [peer for peer in range(plan.ranks) if peer != rank]
     sent = sum(count(intersect(plan.keys[rank], plan.fetched[peer])) for peer in others)
-    # Of many intervals, which are not received where they belong.
+    # Of several intervals, which are not received where they belong.
     come = [intersect(plan.keys[peer], plan.fetched[rank]) for peer in others]
-    packed = sum(count(x) for x in come if len(x) > MESSAGES)
+    packed = sum(count(x) for x in come if len(x) > 1)
     if plan.method == "ulysses":
         # q, k, v and the output of all positions and some heads; their gradients as well.
         each = count(plan.rows[rank]) * (shape.heads + shape.key_heads)

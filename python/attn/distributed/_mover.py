@@ -1,8 +1,9 @@
 """Keys on their way to the ranks that want them, and their gradients home, while the caller computes.
 
 What a rank receives lies by position first, the keys of a position and then its values, so that an interval of both is
-one piece of memory: it is received where it is read from. What a rank has already is copied there meanwhile. Intervals
-that go to a rank are a message each, or one message where they are many. Gradients are one message for each rank."""
+one piece of memory: where it is all that comes from a rank, it is received where it is read from. What a rank has already
+is copied there meanwhile. All that goes from a rank to another one is one message, and GPUs exchange all messages by one
+collective: each further one costs the host more than a copy of several megabytes takes."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from ._exchange import WIDE, Route, find_places, is_wide, select
 from ._group import find_device
 from ._shardings import Interval, count, intersect, make_positions
 
-# The most intervals that are messages of their own.
-MESSAGES = 4
+# The most intervals that are copied one by one, and not by an index.
+COPIES = 8
 
 
 class _Part(NamedTuple):
@@ -34,8 +35,8 @@ class _Part(NamedTuple):
     length: int
 
     @property
-    def is_packed(self) -> bool:
-        return len(self.held) > MESSAGES
+    def is_indexed(self) -> bool:
+        return len(self.held) > COPIES
 
 
 class _Parts(NamedTuple):
@@ -46,8 +47,6 @@ class _Parts(NamedTuple):
     of: List[_Part]
     back_to: List[_Part]
     back_of: List[_Part]
-    # Whether no rank sends another one more than one message.
-    is_single: bool
 
 
 @functools.lru_cache(maxsize=256)
@@ -57,20 +56,13 @@ def find_parts(route: Route, rank: int, device: torch.device) -> _Parts:
     def find(holder: int, taker: int) -> _Part:
         both = intersect(held[holder], wanted[taker])
         there, here = tuple(find_places(held[holder], both)), tuple(find_places(wanted[taker], both))
-        indices = [make_positions(x).to(device) if len(both) > MESSAGES else None for x in (there, here)]
+        indices = [make_positions(x).to(device) if len(both) > COPIES else None for x in (there, here)]
         return _Part(there, here, indices[0], indices[1], count(both))
 
     ranks = range(len(held))
     to, of = [find(rank, peer) for peer in ranks], [find(peer, rank) for peer in ranks]
     turn = lambda xs: [_Part(x.wanted, x.held, x.wanted_index, x.held_index, x.length) for x in xs]  # noqa: E731
-    return _Parts(to, of, turn(of), turn(to), _is_single(route))
-
-
-@functools.lru_cache(maxsize=256)
-def _is_single(route: Route) -> bool:
-    pairs = itertools.permutations(range(len(route.held)), 2)
-    counts = [len(intersect(route.held[a], route.wanted[b])) for a, b in pairs]
-    return all(n < 2 or n > MESSAGES for n in counts)
+    return _Parts(to, of, turn(of), turn(to))
 
 
 def widen(*tensors: torch.Tensor) -> List[torch.Tensor]:
@@ -117,20 +109,17 @@ def _copy(
     list_copies(find_forms(lane), lane[0].element_size(), held, wanted, is_rows).run(lane, memory)
 
 
-def _pack(lane: List[torch.Tensor], part: _Part, has_rows: bool) -> List[torch.Tensor]:
-    """What is sent of (B, H, S, C): a message for each interval, that has all of a position together, or one of all
-    positions of each."""
-    columns = _count_columns(lane)
-    packed = lane[0].new_empty(part.length * columns)
-    if part.is_packed:
-        for x, to in zip(lane, _cut_blocks(packed, lane, part.length)):
-            to, of = widen(to, x.movedim(2, 0))
-            torch.index_select(of, 0, part.held_index, out=to)
-        return [packed]
-    _copy(lane, packed, part.held, _join_up(part.held), has_rows)
-    if not has_rows or len(part.held) == 1:
-        return [packed]
-    return list(packed.split([(b - a) * columns for a, b in part.held]))
+def _pack(lane: List[torch.Tensor], part: _Part, has_rows: bool) -> torch.Tensor:
+    """What is sent of (B, H, S, C): all of a position together, or, of gradients and of what an index takes, all
+    positions of each tensor."""
+    packed = lane[0].new_empty(part.length * _count_columns(lane))
+    if not part.is_indexed:
+        _copy(lane, packed, part.held, _join_up(part.held), has_rows)
+        return packed
+    for x, to in zip(lane, _cut_blocks(packed, lane, part.length)):
+        to, of = widen(to, x.movedim(2, 0))
+        torch.index_select(of, 0, part.held_index, out=to)
+    return packed
 
 
 @functools.lru_cache(maxsize=1024)
@@ -150,10 +139,10 @@ class Pending(NamedTuple):
     memory: Any
 
 
-def post(messages: List[Tuple[bool, torch.Tensor, int]], group: Any, is_single: bool = False) -> List[Any]:
-    """Starts messages, (is sent, memory, peer): of a pair of ranks in the same order on both. `is_single` where no rank
-    has two of them for another one; all ranks say the same."""
-    if is_single:
+def post(messages: List[Tuple[bool, torch.Tensor, int]], group: Any, is_collective: bool = False) -> List[Any]:
+    """Starts messages, (is sent, memory, peer): of a pair of ranks in the same order on both. By a collective there
+    is at most one for each peer and direction."""
+    if is_collective:
         return _post_all(messages, group)
     ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
     operations = [
@@ -165,12 +154,8 @@ def post(messages: List[Tuple[bool, torch.Tensor, int]], group: Any, is_single: 
 
 
 def _post_all(messages: List[Tuple[bool, torch.Tensor, int]], group: Any) -> List[Any]:
-    """By one collective, which takes the host half the time of a message here and one there."""
-    if not messages:
-        # Nobody has any, or another one's rank would be among them.
-        nothing = torch.empty(0, device=find_device(group))
-        messages = [(True, nothing, 0)]
-    none = messages[0][1].new_empty(0)
+    # Who has none takes part, too.
+    none = torch.empty(0, device=find_device(group)) if not messages else messages[0][1].new_empty(0)
     ends = [[none] * dist.get_world_size(group) for _ in range(2)]
     for is_sent, x, peer in messages:
         ends[is_sent][peer] = x
@@ -201,26 +186,24 @@ class Mover:
         for lane, buffer in zip(_find_lanes(parts), buffers):
             receivers.append(_Arrived(lane, buffer, self.parts.of, self.rank, self.length))
         into = [y for receiver in receivers for y in receiver.into]
-        return self._move(receivers, into, self.parts.to, True, self.parts.is_single)
+        return self._move(receivers, into, self.parts.to, True)
 
     def send_back(self, parts: List[torch.Tensor], into: List[torch.Tensor]) -> Pending:
         """Gradients of what was fetched, to who holds it: sums in f32, in the order of ranks."""
         to, of = self.parts.back_to, self.parts.back_of
         ends = iter(into)
         receivers = [_Summed(lane, [next(ends) for _ in lane], of, self.rank) for lane in _find_lanes(parts)]
-        return self._move(receivers, into, to, False, True)
+        return self._move(receivers, into, to, False)
 
-    def _move(
-        self, receivers: List[Any], into: List[torch.Tensor], to: List[_Part], has_rows: bool, is_single: bool
-    ) -> Pending:
+    def _move(self, receivers: List[Any], into: List[torch.Tensor], to: List[_Part], has_rows: bool) -> Pending:
         with self._aside():
             messages: List[Tuple[bool, torch.Tensor, int]] = []
             for receiver in receivers:
                 for peer, part in enumerate(to):
                     if peer != self.rank and part.length:
-                        messages += [(True, x, peer) for x in _pack(receiver.lane, part, has_rows)]
+                        messages.append((True, _pack(receiver.lane, part, has_rows), peer))
                 messages += [(False, x, peer) for x, peer in receiver.make_messages()]
-            works = post(messages, self.group, is_single and len(receivers) == 1 and self.has_collective)
+            works = post(messages, self.group, len(receivers) == 1 and self.has_collective)
 
             def unpack() -> None:
                 for receiver in receivers:
@@ -269,7 +252,7 @@ def _find_stream(device: torch.device) -> Any:
 
 class _Arrived:
     """Rows that are received where they belong, in `memory`, all columns of a position and then those of the next, or
-    beside it where they are many intervals. `lane` has what is held, (B, H, S, C)."""
+    beside it where they are several intervals. `lane` has what is held, (B, H, S, C)."""
 
     def __init__(self, lane: List[torch.Tensor], memory: torch.Tensor, of: List[_Part], rank: int, length: int) -> None:
         self.lane, self.memory, self.of, self.rank = lane, memory, of, rank
@@ -283,17 +266,20 @@ class _Arrived:
         for peer, part in enumerate(self.of):
             if peer == self.rank or not part.length:
                 continue
-            if part.is_packed:
-                memory = self.memory.new_empty(part.length * self.columns)
-                messages.append((memory, peer))
-                self.packed.append((memory, part))
+            if len(part.held) == 1:
+                memory = self._find_rows(self.memory, part.wanted[0])
             else:
-                messages += [(self.memory[a * self.columns : b * self.columns], peer) for a, b in part.wanted]
+                memory = self.memory.new_empty(part.length * self.columns)
+                self.packed.append((memory, part))
+            messages.append((memory, peer))
         return messages
+
+    def _find_rows(self, memory: torch.Tensor, interval: Interval) -> torch.Tensor:
+        return memory[interval[0] * self.columns : interval[1] * self.columns]
 
     def copy_own(self) -> None:
         own = self.of[self.rank]
-        if not own.is_packed:
+        if not own.is_indexed:
             _copy(self.lane, self.memory, own.held, own.wanted, True)
             return
         for x, y in zip(self.lane, self.into):
@@ -301,8 +287,12 @@ class _Arrived:
 
     def unpack(self) -> None:
         for memory, part in self.packed:
-            for y, rows in zip(self.into, _cut_blocks(memory, self.lane, part.length)):
-                _put(y.movedim(2, 0), rows, part.wanted_index)
+            if part.is_indexed:
+                for y, rows in zip(self.into, _cut_blocks(memory, self.lane, part.length)):
+                    _put(y.movedim(2, 0), rows, part.wanted_index)
+                continue
+            for to, of in zip(part.wanted, _join_up(part.wanted)):
+                self._find_rows(self.memory, to).copy_(self._find_rows(memory, of))
 
 
 def _put(to: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
