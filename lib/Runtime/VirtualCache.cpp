@@ -67,6 +67,9 @@ struct VirtualCache::State {
   /// Takes memory back that streams have passed; waits for that of `waited`.
   Status settle(const Sequence *waited = nullptr);
   Status takeBack(Sequence &sequence, size_t number);
+  /// Puts the stand-in at the beginning of each plane, or takes it from there.
+  Status mapStandIn();
+  Status unmapStandIn();
   Result<AddressSpace::Piece> takePiece();
   void dropPiece(AddressSpace::Piece piece);
   size_t getOffset(size_t plane, size_t number) const {
@@ -90,6 +93,10 @@ struct VirtualCache::State {
   std::unordered_map<AddressSpace::Piece, int64_t> users;
   std::vector<AddressSpace::Piece> unused;
   size_t numPieces = 0;
+  /// Stands where the first sequence begins while that has no memory: the driver is asked whose
+  /// memory a tensor is, by its address. No kernel reads it.
+  std::optional<AddressSpace::Piece> standIn;
+  bool hasStandIn = false;
 };
 
 //===----------------------------------------------------------------------------------------===//
@@ -179,7 +186,34 @@ Status VirtualCache::State::open() {
         makeView(planes[isToken ? 0 : 2 * layer + 1], isToken ? first + keys : 0, spec.valueDim));
   }
   sequences.resize(spec.sequences);
-  return space->reserve(bytes);
+  if (Status status = space->reserve(bytes); !status.ok())
+    return status;
+  Result<AddressSpace::Piece> made = space->make();
+  if (!made)
+    return made.takeStatus();
+  standIn = *made;
+  return mapStandIn();
+}
+
+Status VirtualCache::State::mapStandIn() {
+  for (size_t plane = 0; plane < planes.size(); ++plane)
+    if (Status status = space->map(planes[plane].begin, {&*standIn, 1}); !status.ok()) {
+      for (size_t done = 0; done < plane; ++done)
+        (void)space->unmap(planes[done].begin, 1);
+      return status;
+    }
+  hasStandIn = true;
+  return {};
+}
+
+Status VirtualCache::State::unmapStandIn() {
+  if (!hasStandIn)
+    return {};
+  hasStandIn = false;
+  for (const Plane &plane : planes)
+    if (Status status = space->unmap(plane.begin, 1); !status.ok())
+      return status;
+  return {};
 }
 
 Result<TensorView> VirtualCache::State::getView(int64_t layer, bool isValue) const {
@@ -228,7 +262,7 @@ Status VirtualCache::State::takeBack(Sequence &sequence, size_t number) {
     pieces.clear();
   }
   sequence.pieces.clear();
-  return {};
+  return number == 0 && standIn && !hasStandIn ? mapStandIn() : Status();
 }
 
 Status VirtualCache::State::settle(const Sequence *waited) {
@@ -254,6 +288,9 @@ void VirtualCache::State::clear() {
       (void)space->pass(*sequence.leaving, true);
     (void)takeBack(sequence, number);
   }
+  (void)unmapStandIn();
+  if (standIn)
+    (void)space->destroy(*standIn);
   (void)trim();
 }
 
@@ -314,6 +351,9 @@ Status VirtualCache::State::grow(Sequence &sequence, size_t number, int64_t toke
   // Its addresses have other memory from here on.
   if (Status status = settle(&sequence); !status.ok())
     return status;
+  if (number == 0 && tokens)
+    if (Status status = unmapStandIn(); !status.ok())
+      return status;
   sequence.pieces.resize(planes.size());
   for (size_t plane = 0; plane < planes.size(); ++plane)
     if (Status status = growPlane(plane, sequence, number, tokens); !status.ok()) {
@@ -358,6 +398,9 @@ Result<int64_t> VirtualCache::State::share(Sequence &from, Sequence &to, size_t 
   int64_t shared = countShared(tokens);
   if (!shared)
     return shared;
+  if (number == 0)
+    if (Status status = unmapStandIn(); !status.ok())
+      return status;
   to.pieces.resize(planes.size());
   for (auto [plane, pieces] : llvm::enumerate(to.pieces)) {
     size_t count = shared * planes[plane].rowBytes / space->getPieceBytes();
