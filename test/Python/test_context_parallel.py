@@ -380,3 +380,52 @@ dist.destroy_process_group()
 def test_losses_with_sharded_parameters(tmp_path):
     """20 steps of a model with FSDP over four ranks, two of which share each sequence."""
     processes.run(tmp_path, TRAINING, count=4)
+
+
+LOST = """
+import datetime, os, sys, time
+
+import torch
+import torch.distributed as dist
+
+import attn
+from attn.distributed import context_parallel_attention, plan
+
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=8))
+rank, how = dist.get_rank(), sys.argv[1]
+p = plan(300, causal=True)
+q, k, v = (p.shard(torch.randn(1, 2, 300, 16), 2).requires_grad_() for _ in range(3))
+output = context_parallel_attention(q, k, v, plan=p, causal=True)
+dist.barrier()
+if rank == 1:
+    # It is gone, or it is there and does not call.
+    print("agreed", flush=True)
+    if how == "waits":
+        time.sleep(25)
+    os._exit(0)
+begin = time.monotonic()
+calls = {
+    "forward": lambda: context_parallel_attention(q, k, v, plan=p, causal=True),
+    "new": lambda: context_parallel_attention(q, k, v, plan=p, causal=True, return_lse=True),
+    "backward": lambda: output.sum().backward(),
+    "unshard": lambda: p.unshard(output, 2),
+}
+try:
+    calls[sys.argv[2]]()
+except attn.Error as error:
+    assert error.code == "driver failure" and "group: expected an answer of every rank" in error.message, error
+else:
+    raise AssertionError("expected an Error")
+assert time.monotonic() - begin < 20
+print("agreed")
+sys.stdout.flush()
+# The group is broken.
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "waits"])
+@pytest.mark.parametrize("call", processes.sample("forward", "new", "backward", "unshard"))
+def test_a_rank_that_is_lost(call, how, tmp_path):
+    """The others have an Error, in the time of the group."""
+    processes.run(tmp_path, LOST, how, call, count=3, timeout=120)

@@ -10,6 +10,7 @@ from typing import Any, List, NamedTuple, Tuple
 import torch
 import torch.distributed as dist
 
+from ._group import waits_for_ranks
 from ._shardings import Interval, Intervals, count, intersect, make_positions
 
 
@@ -86,6 +87,7 @@ def _add_parts(parts: torch.Tensor, steps: _Steps, length: int) -> torch.Tensor:
     return total
 
 
+@waits_for_ranks
 def _move(rows: torch.Tensor, received: List[int], sent: List[int], group: Any) -> torch.Tensor:
     """(positions, ...), contiguous, in the order of receivers: those that come, in the order of senders."""
     found = rows.new_empty((sum(received), *rows.shape[1:]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, Callable
 
 import torch
 import torch.distributed as dist
 
-from .._library import refuse
+from .._library import Error, refuse
 
 
 def choose_group(group: Any, mesh: Any) -> Any:
@@ -60,3 +61,27 @@ def find_device(group: Any) -> torch.device:
     if "cpu:" in config or not torch.cuda.is_available():
         return torch.device("cpu")
     return torch.device("cuda", torch.cuda.current_device())
+
+
+# What ranks of gloo say of each other are errors of no class of their own.
+_OF_RANKS = ("gloo", "Connection", "connection", "Timed out", "timed out", "Socket")
+
+
+def waits_for_ranks(function: Callable) -> Callable:
+    """A function that has an Error where another rank has ended or does not answer in the group's time."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except RuntimeError as error:
+            text = str(error)
+            if not isinstance(error, dist.DistError) and not any(word in text for word in _OF_RANKS):
+                raise
+            raise Error(
+                "driver failure",
+                f"group: expected an answer of every rank, got: {text.splitlines()[0] if text else type(error).__name__}",
+                "a rank has ended or waits elsewhere: its own error says why; then begin with a new group",
+            ) from error
+
+    return run

@@ -17,7 +17,7 @@ from .._schema import Forward, write_schema
 from . import _gather, _ring, _ulysses
 from ._agree import agree, describe, is_known, remember
 from ._call import Call, Rows, has_low, make_call, read_parts
-from ._group import find_by_name
+from ._group import find_by_name, waits_for_ranks
 from ._plan import Plan, read_plan
 from ._shardings import count
 
@@ -131,6 +131,7 @@ def _compare(call: Call, given: Any, gradients: str) -> None:
     agree(call.group, facts, problem)
 
 
+@waits_for_ranks
 def _run_forward(*arguments: Any) -> Tuple[Tensor, Tensor, Tensor]:
     given = ContextForward(*arguments)
     call = make_call(given.source, given.scale, given.rows_first, given.parts, given.captures)
@@ -141,6 +142,7 @@ def _run_forward(*arguments: Any) -> Tuple[Tensor, Tensor, Tensor]:
     return call.to_heads_first(output), lse, low
 
 
+@waits_for_ranks
 def _run_backward(*arguments: Any) -> List[Tensor]:
     given = ContextBackward(*arguments)
     call = make_call(given.source, given.scale, given.rows_first, given.parts, given.captures)
@@ -165,6 +167,7 @@ def _has_low(given: ContextForward) -> bool:
     return has_low(given.source, given.q, given.scale, given.sink, len(parts.order))
 
 
+@waits_for_ranks
 def _run_turn(x: Tensor, dim: int, head_dim: int, parts: str, is_key: bool, is_back: bool) -> Tensor:
     read = read_parts(parts)
     plan, group = read_plan(read.plan), find_by_name(read.group)
