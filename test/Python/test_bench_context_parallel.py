@@ -30,3 +30,13 @@ def test_rows(tmp_path):
         assert {"gather", "gather, both", "parts", "parts, both", "one", "one, both"} <= set(row["ms"])
         assert row["predicted"]["gather"] > 0
     assert len(found["refusals"]) == 6 and all(x["attn_off_by"] < 1e-2 for x in found["refusals"])
+
+
+def test_rates_of_many_ranks(monkeypatch):
+    """What the picture draws: shares of a rate."""
+    monkeypatch.syspath_prepend(str(BENCH.parents[1]))
+    import contexts
+
+    for heads in contexts.HEADS:
+        shares = [contexts.find_rate(16, tokens, heads, "gather") for tokens in contexts.TOKENS]
+        assert 0 < shares[0] < min(shares[1:]) and max(shares) <= 1
