@@ -1,10 +1,16 @@
-"""docs/site: pages, links, pictures, the reference and the list of errors. The site itself is built where MkDocs is installed."""
+"""docs/site: pages, links, pictures, the reference and versions. The site itself is built where MkDocs is installed."""
 
+import functools
+import http.server
 import importlib.machinery
 import importlib.util
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -90,16 +96,30 @@ def test_every_module_is_on_it():
     assert "::: attn.attention\n\nAn example" in site.write_module("attn")
 
 
-def test_errors(tmp_path, monkeypatch):
-    found = set(site.list_errors())
-    assert len(found) > 150
-    assert ("layout", '"bhsd" or "bshd"', "", "attn/_problem.py") in found
-    text = site.write_errors()
-    assert "| scale | a number that f32 holds |" in text
-    # Each is said by a test or two, so that all of them are known to be raised.
-    tests = "".join(path.read_text() for path in (ROOT / "test" / "Python").glob("test_*.py"))
-    told = [x for x in found if "…" not in x.expected and x.expected in tests]
-    assert len(told) > 60
+def test_versions(tmp_path, monkeypatch):
+    monkeypatch.setattr(site, "SITE", tmp_path)
+    for name in ("0.1.0", "0.10.0", "0.9.0", "dev", "images"):
+        (tmp_path / name).mkdir()
+    for name in ("0.10.0", "0.9.0", "0.1.0", "dev"):
+        (tmp_path / name / "index.html").write_text("x")
+    listed = site.list_versions("0.11.0")
+    assert [x["version"] for x in listed] == ["0.11.0", "0.10.0", "0.9.0", "0.1.0", "dev"]
+    assert [x["aliases"] for x in listed] == [["latest"], [], [], [], []]
+    site.write_versions("dev")
+    assert 'url=0.10.0/index.html"' in (tmp_path / "index.html").read_text()
+    assert [x["version"] for x in json.loads((tmp_path / "versions.json").read_text())] == ["0.10.0", "0.9.0", "0.1.0", "dev"]
+
+
+def test_the_version_of_a_tag(tmp_path, monkeypatch):
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    (tmp_path / "CMakeLists.txt").write_text("project(attn VERSION 1.2.3 LANGUAGES C)\n")
+    assert site.find_version() == "dev"
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init"], ["commit", "--allow-empty", "-m", "x"], ["tag", "v1.2.2"]):
+        subprocess.run(["git", *who, *command], cwd=tmp_path, check=True, capture_output=True)
+    assert site.find_version() == "dev"
+    subprocess.run(["git", "tag", "v1.2.3"], cwd=tmp_path, check=True)
+    assert site.find_version() == "1.2.3"
 
 
 def test_dead_links_of_the_site(tmp_path, monkeypatch):
@@ -110,11 +130,66 @@ def test_dead_links_of_the_site(tmp_path, monkeypatch):
     assert sorted(dead) == ["b.html: a.html#no", "b.html: c.svg"] and count == 5
 
 
-def test_the_site_is_built():
+@pytest.fixture(scope="module")
+def built():
+    """The site, where what builds it is installed."""
     for name in ("mkdocs", "material", "mkdocstrings"):
         pytest.importorskip(name)
     done = subprocess.run([sys.executable, "-B", str(PATH)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\d+ pages in build/site, \d+ links", done.stdout)
-    text = (ROOT / "build" / "site" / "api" / "attn.html").read_text()
+    place = re.search(r"\d+ pages in (build/site/\S+), \d+ links", done.stdout).group(1)
+    return ROOT / place
+
+
+def test_the_site_is_built(built):
+    text = (built / "api" / "attn.html").read_text()
     assert 'id="attn.attention"' in text and "ArrayT" in text
+    assert "expected None or (left, right) of distances" in (built / "errors.html").read_text()
+    assert built.name in [x["version"] for x in json.loads((built.parent / "versions.json").read_text())]
+
+
+@pytest.fixture
+def served(built, tmp_path):
+    """A server of the site with an older version."""
+    for name in (built.name, "0.0.1"):
+        shutil.copytree(built, tmp_path / name)
+    (tmp_path / "versions.json").write_text(
+        json.dumps([{"version": x, "title": x, "aliases": []} for x in (built.name, "0.0.1")])
+    )
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=tmp_path)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{built.name}"
+        server.shutdown()
+
+
+def test_the_site_in_a_browser(served, monkeypatch):
+    """The switcher leads to the same page of the other version; pages are no wider than a phone."""
+    if not shutil.which("chromedriver"):
+        pytest.skip("no chromedriver")
+    monkeypatch.syspath_prepend(str(ROOT / "test" / "Tools" / "Inputs"))
+    from browser import Browser
+
+    # A folder, for whoever wants to look.
+    with Browser(os.environ.get("ATTN_SCREENSHOTS")) as browser:
+        browser.size(1400, 900)
+        browser.open(f"{served}/Guides.html")
+        browser.wait("return document.querySelector('.md-version__list')")
+        versions = browser.run("return [...document.querySelectorAll('.md-version__link')].map(x => x.textContent.trim())")
+        assert versions == [served.rpartition("/")[2], "0.0.1"]
+        browser.keep("site.png")
+        browser.run("document.querySelectorAll('.md-version__link')[1].click()")
+        browser.wait("return location.pathname.startsWith('/0.0.1/')")
+        for name in ("index", "errors", "api/attn", "Gallery"):
+            browser.size(1400, 900)
+            browser.open(f"{served}/{name}.html")
+            browser.wait("return document.querySelector('.md-version__list')")
+            browser.keep(f"site-{name.replace('/', '-')}.png")
+            browser.size(400, 800)
+            assert browser.run("return document.documentElement.scrollWidth") <= 400, name
+            browser.keep(f"site-{name.replace('/', '-')}-phone.png")
+        assert not [x for x in browser.complaints() if x["level"] == "SEVERE"]

@@ -1,68 +1,9 @@
-"""Drives Chromium through the page of the first argument, by the protocol of its driver. With a folder as the second one it
-leaves screenshots there."""
+"""Drives Chromium through the page of the first argument. With a folder as the second one it leaves screenshots there."""
 
-import base64
-import json
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from pathlib import Path
 
-
-class Browser:
-    def __init__(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{port}"
-        self.driver = subprocess.Popen(["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(200):
-            try:
-                self.call("GET", "/status")
-                break
-            except OSError:
-                time.sleep(0.05)
-        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]}
-        wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        self.session = "/session/" + self.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
-
-    def call(self, method, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)["value"]
-
-    def run(self, script, *arguments):
-        return self.call("POST", f"{self.session}/execute/sync", {"script": script, "args": list(arguments)})
-
-    def develop(self, command, **parameters):
-        self.call("POST", f"{self.session}/chromium/send_command", {"cmd": command, "params": parameters})
-
-    def wait(self, script):
-        for _ in range(400):
-            if self.run(script):
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"expected in 20 s: {script}")
-
-    def size(self, width, height):
-        self.develop("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-
-    def press(self, key):
-        self.run("dispatchEvent(new KeyboardEvent('keydown', { key: arguments[0] }))", key)
-
-    def keep(self, name):
-        if len(sys.argv) > 2:
-            time.sleep(0.3)
-            Path(sys.argv[2], name).write_bytes(base64.b64decode(self.call("GET", f"{self.session}/screenshot")))
-
-    def close(self):
-        self.call("DELETE", self.session)
-        self.driver.terminate()
-        self.driver.wait()
-
+from browser import Browser
 
 TITLES = "return [...document.querySelectorAll('h2')].map(x => x.firstChild.textContent.trim())"
 COUNT = "return document.querySelectorAll(arguments[0]).length"
@@ -73,7 +14,7 @@ return [...document.querySelectorAll('section:last-child ' + arguments[0])].some
 
 def browse(browser, path):
     browser.size(1400, 900)
-    browser.call("POST", f"{browser.session}/url", {"url": f"file://{path}#online"})
+    browser.open(f"file://{path}#online")
     browser.wait("return document.body.classList.contains('ready')")
     shown = browser.run(TITLES)
     text = browser.run(
@@ -122,7 +63,7 @@ def browse(browser, path):
     browser.wait("return location.hash === '#tile' && document.querySelector('h2').textContent.startsWith('4 tile')")
     print(f"arrows lead on to {browser.run(TITLES)[0]}")
 
-    browser.develop("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.dark()
     colours = browser.run("const x = getComputedStyle(document.body); return [x.color, x.backgroundColor]")
     light, dark = (sum(map(int, colour[4:-1].split(","))) for colour in colours)
     assert light > 600 and dark < 200, colours
@@ -135,13 +76,9 @@ def browse(browser, path):
     assert tops[1] > tops[0]
     print("phone: no wider than 400 pixels, rooms below each other")
     browser.keep("phone.png")
-    log = browser.call("POST", f"{browser.session}/se/log", {"type": "browser"})
-    assert not log, log
+    assert not browser.complaints()
     print("the console is empty")
 
 
-browser = Browser()
-try:
-    browse(browser, Path(sys.argv[1]).resolve())
-finally:
-    browser.close()
+with Browser(sys.argv[2] if len(sys.argv) > 2 else None) as chromium:
+    browse(chromium, Path(sys.argv[1]).resolve())
