@@ -144,6 +144,37 @@ def test_versions_that_are_not_new(checkout):
 
 
 @OF_RELEASES
+def test_a_tag(checkout):
+    folder, git, release = checkout
+    # Who makes the tag.
+    git("config", "user.name", "a")
+    git("config", "user.email", "a@b")
+    change(folder, "README.md", "x", "y")
+    assert "expected a checkout without changes" in release("--tag").stderr
+    git("commit", "-am", "y")
+    done = release("--tag")
+    assert "v1.2.3 is the tag of" in done.stdout and "git push origin v1.2.3" in done.stdout, done.stderr
+    told = subprocess.run(["git", "cat-file", "tag", "v1.2.3"], cwd=folder, capture_output=True, text=True).stdout
+    assert told.endswith("attn 1.2.3\n\n* It is faster.\n")
+    assert "expected no tag v1.2.3, got one of this commit" in release("--tag").stderr
+    assert release("--check").returncode == 0
+
+
+@OF_RELEASES
+def test_the_section_of_a_version(checkout):
+    folder, git, release = checkout
+    assert "expected no section of 1.2.3, got one" in release("--date", "2026-12-24").stderr
+    change(folder, "CMakeLists.txt", "1.2.3", "1.3.0")
+    assert "expected YYYY-MM-DD, got today" in release("--date", "today").stderr
+    assert 'expected lines under "## Unreleased", got none' in release("--date", "2026-12-24").stderr
+    change(folder, "CHANGELOG.md", "## Unreleased\n", "## Unreleased\n\n* More.\n")
+    assert "commit it" in release("--date", "2026-12-24").stdout
+    assert "## Unreleased\n\n## 1.3.0 (2026-12-24)\n\n* More.\n\n## 1.2.3" in (folder / "CHANGELOG.md").read_text()
+    git("commit", "-am", "y")
+    assert release("--check").stdout == "attn 1.3.0 can be released\n"
+
+
+@OF_RELEASES
 def test_no_wheel(checkout):
     assert "expected dist/attn-1.2.3-*.whl, got none (make wheel)" in checkout[2]().stderr
 
@@ -156,7 +187,7 @@ def test_what_is_published(checkout):
     (folder / "dist" / "attn-1.2.3-py3-none-any.whl").write_text("wheel")
     done = release()
     assert done.returncode == 0, done.stderr
-    assert "git tag -s v1.2.3" in done.stdout and "twine upload" in done.stdout
+    assert "docs/release --tag && git push origin v1.2.3" in done.stdout and "twine upload" in done.stdout
     made = folder / "dist" / "1.2.3"
     sums = dict(reversed(line.split("  ")) for line in (made / "SHA256SUMS").read_text().splitlines())
     assert set(sums) == {"attn-1.2.3.tar.gz", "attn-1.2.3-py3-none-any.whl", "notes.md"}
