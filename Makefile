@@ -18,7 +18,7 @@ TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
 INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2 flatbuffers==25.12.19
 # Whose tests run by name alone: with test-neighbours.
-NEIGHBOURS := diffusers==0.42.1 flax==0.12.8 keras==3.15.1
+NEIGHBOURS := diffusers==0.42.1 flax==0.12.8 keras==3.15.1 kernels==0.17.2
 TENSORFLOW := tensorflow-cpu==2.21.0 numpy pytest
 # What builds the site.
 SITE_TOOLS := mkdocs==1.6.1 mkdocs-material==9.8.2 mkdocstrings==1.0.8 mkdocstrings-python==2.0.11
@@ -51,7 +51,7 @@ SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-machines test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
-        bench install wheel wheel-tools test-wheel wheel-aarch64 release gpu-bundle clean
+        bench install wheel wheel-tools test-wheel wheel-aarch64 hub release gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -159,7 +159,7 @@ test-neighbours: build ## Compare attn with diffusers, Flax, Keras and TensorFlo
 	@$(ENVIRONMENTS)/tensorflow/bin/python -m pip install -q $(TENSORFLOW)
 	@for name in diffusers tensorflow; do ATTN_NEIGHBOURS=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
 	  $(ENVIRONMENTS)/$$name/bin/python -B -m pytest -q -p no:cacheprovider \
-	  $(patsubst %,test/Python/test_%.py,neighbours diffusers flax keras tensorflow xformers transformer_engine) || exit 1; done
+	  $(patsubst %,test/Python/test_%.py,neighbours diffusers flax keras tensorflow xformers transformer_engine hub) || exit 1; done
 
 test-distributed: build ## Compare attention of 2, 3 and 4 processes with one in the whole grid of masks, methods and shardings
 	@ATTN_DISTRIBUTED=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
@@ -254,6 +254,9 @@ wheel-aarch64: setup wheel-tools ## The same for aarch64, built on x86_64 with D
 
 test-wheel: ## Install the wheel of dist/ on fresh machines of Debian 12, 13 and sid (Python 3.11, 3.13, 3.14; 100 MB to download)
 	@test/Wheel/roots dist/attn-*-manylinux_2_34_x86_64.whl
+
+hub: ## Pack the wheels of dist/ as a repository of Hugging Face's kernel hub into dist/hub
+	@docs/pack-hub dist/attn-*-manylinux_2_34_*.whl
 
 release: ## Check that this commit can be released, and put sdist, wheel, notes and checksums into dist/VERSION
 	@docs/release --check
