@@ -148,8 +148,9 @@ double BlockRun::timeCopy(Fiber &fiber, const Copy &copy, const Place &place) {
   end = use(Resource::Memory, begin, bytes / costs.memoryBytes) + costs.copyLatency / 2;
   end = std::max(end, begin + costs.copyLatency + bytes / costs.copyBytes);
   result.busy[unsigned(Resource::Shared)] += bytes / costs.sharedBytes;
-  record("copies of place " + std::to_string(copy.place), "stage " + std::to_string(copy.stage),
-         begin, end, copy.instruction->op);
+  if (options.timeline)
+    record("copies of " + options.timeline->getArgument(copy.argument),
+           "stage " + std::to_string(copy.stage), begin, end, copy.instruction->op);
   return end;
 }
 

@@ -17,6 +17,10 @@ using namespace llvm;
 
 namespace attn::sim {
 
+std::string Timeline::getArgument(unsigned index) const {
+  return index < arguments.size() ? arguments[index] : "argument " + std::to_string(index);
+}
+
 /// Roles first, then what they share, each in the order of appearance.
 static std::vector<std::string> getTracks(ArrayRef<Timeline::Span> spans) {
   std::vector<std::string> tracks;
@@ -65,9 +69,19 @@ void Timeline::printTrace(raw_ostream &os) const {
 // The picture
 //===----------------------------------------------------------------------------------------===//
 
+/// On a ground of any colour.
+static constexpr StringLiteral kWait = "#9ca3af\" fill-opacity=\"0.45";
+
+/// A page has the picture in it, or shows it as an image: the names are its own.
+static constexpr StringLiteral kStyle =
+    "<style>.attn-timeline text { fill: #1f2937 } .attn-timeline .ground { fill: #fff }\n"
+    ".attn-timeline .axis { opacity: 0.7 }\n"
+    "@media (prefers-color-scheme: dark) { .attn-timeline text { fill: #e5e7eb } "
+    ".attn-timeline .ground { fill: #111827 } }</style>\n";
+
 static StringRef getColor(StringRef track, StringRef name) {
   if (name.starts_with("wait"))
-    return "#d8d8d8";
+    return kWait;
   if (track == "tensor")
     return name.ends_with("scores") ? "#3b6fb6" : "#76b041";
   if (track == "exp")
@@ -110,21 +124,22 @@ void Timeline::printPicture(raw_ostream &os, double maxCycles) const {
   if (maxCycles > 0)
     end = std::min(end, maxCycles);
   double scale = width / end, height = top + row * double(tracks.size()) + 56;
-  os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:F0} {1:F0}\" "
-                "font-family=\"sans-serif\" font-size=\"12\">\n",
+  os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"attn-timeline\" "
+                "viewBox=\"0 0 {0:F0} {1:F0}\" font-family=\"sans-serif\" font-size=\"12\">\n",
                 left + width + 20, height);
-  os << formatv("<rect width=\"{0:F0}\" height=\"{1:F0}\" fill=\"white\"/>\n", left + width + 20,
+  os << kStyle;
+  os << formatv("<rect class=\"ground\" width=\"{0:F0}\" height=\"{1:F0}\"/>\n", left + width + 20,
                 height);
   os << "<text x=\"10\" y=\"20\" font-size=\"14\">" << title << "</text>\n";
   std::pair<StringRef, StringRef> legend[] = {{"#3b6fb6", "scores"},       {"#76b041", "values"},
                                               {"#d9822b", "exponentials"}, {"#e3b23c", "other"},
-                                              {"#8e6bbf", "copies"},       {"#d8d8d8", "waits"}};
-  double x = left + width - 600;
+                                              {"#8e6bbf", "copies"},       {kWait, "waits"}};
+  double x = left + width - 660;
   for (auto [color, name] : legend) {
     os << formatv("<rect x=\"{0:F0}\" y=\"10\" width=\"12\" height=\"12\" fill=\"{1}\"/>"
                   "<text x=\"{2:F0}\" y=\"20\">{3}</text>\n",
                   x, color, x + 16, name);
-    x += 100;
+    x += 112;
   }
   for (auto [index, track] : enumerate(tracks)) {
     double y = top + row * double(index);
@@ -147,11 +162,11 @@ void Timeline::printPicture(raw_ostream &os, double maxCycles) const {
   while (end / step > 12)
     step *= 2;
   for (double tick = 0; tick <= end; tick += step)
-    os << formatv("<text x=\"{0:F1}\" y=\"{1:F0}\" text-anchor=\"middle\" fill=\"#555\">{2:F0}"
+    os << formatv("<text x=\"{0:F1}\" y=\"{1:F0}\" text-anchor=\"middle\" class=\"axis\">{2:F0}"
                   "</text>\n",
                   left + tick * scale, axis + 14, tick);
   os << formatv(
-      "<text x=\"{0:F0}\" y=\"{1:F0}\" fill=\"#555\">cycles of one multiprocessor</text>\n", left,
+      "<text x=\"{0:F0}\" y=\"{1:F0}\" class=\"axis\">cycles of one multiprocessor</text>\n", left,
       axis + 34);
   os << "</svg>\n";
 }

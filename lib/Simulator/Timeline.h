@@ -25,8 +25,11 @@ struct Timeline {
   };
   std::vector<Span> spans;
   std::string title;
+  /// Names of the kernel's first arguments, for copies of them; the others have numbers.
+  std::vector<std::string> arguments;
   double clockGHz = 1;
 
+  std::string getArgument(unsigned index) const;
   /// The trace format of Chrome and Perfetto; microseconds of the simulated clock.
   void printTrace(llvm::raw_ostream &os) const;
   /// A picture, tracks below each other. Long timelines are cut after `maxCycles`, if not 0.

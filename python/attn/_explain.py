@@ -13,7 +13,7 @@ from ._picture import MaskPicture, visualize_mask
 from ._problem import Spec, check_options, is_rows_first, make_spec
 from ._seed import Seed
 from ._source import Gradients, Source
-from ._tools import Picture, frame, make_page, show, simulate
+from ._tools import frame, make_page
 from .typing import (
     Array,
     Causal,
@@ -36,11 +36,12 @@ class Explanation(str):
 
 
 class ExplainedSource(Explanation):
-    """How a source is compiled. A notebook shows the tiles that the mask of a call keeps, the timeline of
-    a block on a GPU, and all rooms, two at a time, with what became of their lines."""
+    """How a source is compiled. A notebook shows all rooms, two at a time, with what became of their
+    lines, and above them a call: the tiles that its mask keeps, and the timeline of a block on a GPU."""
 
     source: str
     options: Tuple[Tuple[str, str], ...]
+    shape: str
     mask: Optional[MaskPicture]
 
     def __new__(
@@ -48,18 +49,21 @@ class ExplainedSource(Explanation):
         text: str,
         source: str,
         options: Tuple[Tuple[str, str], ...],
+        shape: str = "",
         mask: Optional[MaskPicture] = None,
     ) -> ExplainedSource:
         made = super().__new__(cls, text)
-        made.source, made.options, made.mask = source, options, mask
+        made.source, made.options, made.shape, made.mask = source, options, shape, mask
         return made
 
     def _repr_html_(self) -> str:
-        page = make_page(self.source, self.options)
-        if not page:
-            return f"<pre>{html.escape(self)}</pre>"
-        pictures = [Picture(self.mask.svg, self.mask.splitlines()[0])] if self.mask else []
-        return show(pictures + simulate(self.source, self.options)) + frame(page)
+        mask: Optional[Dict[str, Any]] = None
+        if self.mask is not None:
+            lines = ["".join(map(str, line)) for line in self.mask.tiles.tolist()]
+            (rows, keys), tile = self.mask.extents, list(self.mask.tile)
+            mask = dict(rows=rows, keys=keys, tile=tile, lines=lines, density=self.mask.density)
+        page = make_page(self.source, self.options, self.shape, mask)
+        return frame(page) if page else f"<pre>{html.escape(self)}</pre>"
 
 
 def _check_call(arrays: List[Any]) -> None:
@@ -67,6 +71,13 @@ def _check_call(arrays: List[Any]) -> None:
         if not _arrays.is_array(x) or len(x.shape) != 4:
             got = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
             raise Error("invalid argument", f"{name}: expected an array of 4 dimensions, got {got}")
+
+
+def _tell_shape(arrays: List[Any], rows_first: bool) -> str:
+    """As the tools take it."""
+    length, heads = (1, 2) if rows_first else (2, 1)
+    q, k = arrays[0].shape, arrays[1].shape
+    return f"B={q[0]},H={q[heads]},Hkv={k[heads]},M={q[length]},N={k[length]}"
 
 
 def _draw_mask(arrays: List[Any], rows_first: bool, spec: Spec) -> Optional[MaskPicture]:
@@ -163,7 +174,7 @@ def explain(
 
     Returns:
         A text that a prompt shows as it is. A notebook shows the page of `attn-translate --html`
-        instead, where that tool is there. Above it are the tiles that the mask of a call keeps, and the
+        instead, where that tool is there: the rooms, the tiles that the mask of a call keeps, and the
         timeline of a block on a GPU, with the speed that the model predicts.
 
     Raises:
@@ -183,9 +194,9 @@ def explain(
     how.update(return_lse=return_lse, dropout_p=dropout_p)
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
     text, texts = find_source(spec, gradient), check_options(options, spec.device)
-    lines, drawn = "", None
+    lines, shape, drawn = "", "", None
     if call:
         reason = find_reason(find_source(spec), texts)
-        drawn = _draw_mask(call, rows_first, spec)
+        shape, drawn = _tell_shape(call, rows_first), _draw_mask(call, rows_first, spec)
         lines = _describe(call, reason, drawn)
-    return ExplainedSource(lines + _library.explain(text, texts, until), text, texts, drawn)
+    return ExplainedSource(lines + _library.explain(text, texts, until), text, texts, shape, drawn)

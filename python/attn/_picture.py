@@ -20,10 +20,13 @@ class MaskPicture(str):
     Attributes:
         tiles: (rows, columns); 0 for an empty tile, 1 for a partial tile, 2 for a full tile.
         density: the share of pairs that are kept.
+        extents: (M, N), of which `tile` rows and keys are a tile.
     """
 
     tiles: Any
     density: float
+    extents: Tuple[int, int]
+    tile: Tuple[int, int]
 
     def __repr__(self) -> str:
         return str(self)
@@ -114,6 +117,7 @@ def visualize_mask(
     lines = ["".join(_SIGNS[x] for x in line) for line in tiles]
     picture = MaskPicture("\n".join([_write_head(m, n, tile, tiles, kept), *lines]))
     picture.tiles, picture.density = tiles, float(kept.sum() / (m * n))
+    picture.extents, picture.tile = (m, n), tile
     return picture
 
 

@@ -305,43 +305,58 @@ def test_explain_of_a_call(log, make):
     )
 
 
-def test_notebooks_show_the_rooms():
-    if not attn._tools.find_tool("attn-translate") and os.environ.get("CI") != "true":
-        pytest.skip("attn-translate was not built")
-    how = dict(causal=True, options={"block_m": 128, "block_n": 64, "stay": False})
-    shown = attn.explain("bfloat16", 64, device="cuda", **how)._repr_html_()
-    assert shown.endswith("</iframe>")
-    # The timeline of a block, in these sizes, and what the model predicts of it.
-    (picture,) = re.findall('base64,([^"]*)"', shown)
-    assert "<svg" in base64.b64decode(picture).decode()
-    assert re.search("<figcaption>a block, simulated for B=4,H=16,M=2048; predicted .* TFLOP/s of work", shown)
+def read_page(shown):
+    """What the page in a notebook is made of."""
+    assert shown.startswith("<iframe") and shown.endswith("</iframe>")
     page = html.unescape(re.search('srcdoc="([^"]*)"', shown).group(1))
     data = re.search('id="data" data-form="deflate">([^<]*)<', page).group(1)
-    found = json.loads(zlib.decompress(base64.b64decode(data)))
+    return json.loads(zlib.decompress(base64.b64decode(data)))
+
+
+@pytest.fixture
+def translate():
+    if not attn._tools.find_tool("attn-translate") and os.environ.get("CI") != "true":
+        pytest.skip("attn-translate was not built")
+
+
+def test_notebooks_show_the_rooms(translate):
+    how = dict(causal=True, options={"block_m": 128, "block_n": 64, "stay": False})
+    found = read_page(attn.explain("bfloat16", 64, device="cuda", **how)._repr_html_())
     assert [room["name"] for room in found["rooms"]][-1] == "ptx" and not found["stopped"]
     # The options of the call.
     assert "block_m = 128, block_n = 64" in found["rooms"][1]["text"]
+    # Mask and timeline in these sizes, and what the model predicts.
+    pictures = found["pictures"]
+    assert pictures["shape"] == "B=4 H=16 M=2048 D=64" and pictures["mask"]["tile"] == [128, 64]
+    assert pictures["timeline"].startswith("<svg") and not pictures["notes"]
+    assert re.search(r"TFLOP/s of work, .* executed", dict(pictures["predicted"])["predicted"])
     kernel = attn.compile("float32", 16, window=(3, 0))
-    assert kernel.explain()._repr_html_().startswith("<iframe")
+    assert read_page(kernel.explain()._repr_html_())["pictures"]["mask"]["lines"]
 
 
-def test_notebooks_show_masks(make):
-    if not attn._tools.find_tool("attn-translate") and os.environ.get("CI") != "true":
-        pytest.skip("attn-translate was not built")
-    q, k, v = make(2, 3, 40, 16)
-    found = attn.explain(q, k, v, causal=True)
-    shown = found._repr_html_()
-    (picture,) = re.findall('base64,([^"]*)"', shown)
-    assert base64.b64decode(picture).decode() == found.mask.svg
-    assert f"<figcaption>{html.escape(found.mask.splitlines()[0])}</figcaption>" in shown
-    assert attn.explain(q, k, v)._repr_html_().startswith("<iframe")
+def test_notebooks_show_masks(make, translate):
+    """Of a call: its extents, and tiles that hang on its tensors."""
+    q, k, v = make(2, 4, 2, 40, 50, 16)
+    ids = np.arange(50) // 16
+    how = dict(mask=lambda b, h, i, j: ids[i] == ids[j])
+    found = attn.explain(q, k, v, **how)
+    pictures = read_page(found._repr_html_())["pictures"]
+    drawn = attn.visualize_mask(40, 50, **how)
+    mask = pictures["mask"]
+    assert (mask["rows"], mask["keys"], mask["tile"]) == (40, 50, [64, 64]) == (*drawn.extents, list(drawn.tile))
+    assert mask["lines"] == ["".join(map(str, line)) for line in drawn.tiles] and mask["density"] == drawn.density
+    pictures = read_page(attn.explain(q, k, v, causal=True)._repr_html_())["pictures"]
+    assert pictures["shape"] == "B=2 H=4 Hkv=2 M=40 N=50 D=16" and not pictures["notes"]
+    assert "mask" not in read_page(attn.explain(q, k, v)._repr_html_())["pictures"]
+    rows_first = attn.explain(*(x.swapaxes(1, 2) for x in (q, k, v)), layout="bshd", causal=True)
+    assert read_page(rows_first._repr_html_())["pictures"]["shape"] == pictures["shape"]
 
 
-def test_programs_that_no_model_runs():
-    """Extents that the shape does not tell, and a tool that is not there."""
+def test_programs_that_no_model_runs(translate):
+    """Extents that the shape does not tell: the page has its rooms, and says so."""
     source = "func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n"
-    assert attn._tools.simulate(source, (("device", "cuda"),)) == []
-    assert attn._tools.simulate(source, (("device", "cpu"),)) == [] and attn._tools.show([]) == ""
+    page = attn._tools.make_page(source, (("device", "cpu"),), "", None)
+    assert "none for x.0" in read_page(attn._tools.frame(page))["pictures"]["notes"][0]
 
 
 def test_notebooks_without_the_tool(monkeypatch):

@@ -390,7 +390,7 @@ Error Runner::runOnCUDA() {
 Error Runner::runOnSimulator() {
   showProgress("simulating");
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
-  return simulate(*module, binding, inputs, outputs, options, report);
+  return simulate(*module, source, binding, inputs, outputs, options, report);
 }
 
 int runAttnRun(int argc, const char *const *argv, const mlir::DialectRegistry &registry) {

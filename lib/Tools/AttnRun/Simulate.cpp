@@ -114,12 +114,13 @@ static void describe(const sim::Prediction &prediction, std::optional<double> fl
                      Report &report) {
   report.timeMs = report.fastestMs = prediction.milliseconds;
   auto add = [&](StringRef key, std::string text) { report.lines.emplace_back(key.str(), text); };
+  auto getRate = [&](double flops) { return flops / prediction.milliseconds * 1e-9; };
   // More work than is executed is of pairs that the mask drops.
   StringRef of = flops && *flops > prediction.flops ? " of work with masked pairs" : " of work";
-  add("predicted", formatv("{0:F1} TFLOP/s{1}, {2:F1} executed: {3:F1}% of {4:F0}",
-                           flops ? *flops / prediction.milliseconds * 1e-9 : 0.0, of,
-                           prediction.flops / prediction.milliseconds * 1e-9,
-                           100 * prediction.fractionOfPeak, prediction.peakTflops));
+  std::string work = flops ? formatv("{0:F1} TFLOP/s{1}, ", getRate(*flops), of).str() : "";
+  add("predicted",
+      formatv("{0}{1:F1} {2}executed: {3:F1}% of {4:F0}", work, getRate(prediction.flops),
+              flops ? "" : "TFLOP/s ", 100 * prediction.fractionOfPeak, prediction.peakTflops));
   std::string used;
   for (unsigned i = 0; i < sim::kNumResources; ++i)
     used += formatv("{0}{1} {2:F0}%", i ? ", " : "", sim::getName(sim::Resource(i)),
@@ -129,30 +130,35 @@ static void describe(const sim::Prediction &prediction, std::optional<double> fl
                         prediction.numSimulated));
 }
 
-/// Of the block of the call's first kernel that takes longest: the others only join what it left.
-static Error writeTimelines(const sim::Launch &launch, ArrayRef<sim::Argument> arguments,
-                            std::array<int64_t, 3> block, const RunOptions &options) {
-  size_t first = launch.getFirst(arguments);
+/// Of the block that takes longest, of the call's kernel that does.
+static Expected<sim::Timeline> runTimeline(const sim::Launch &launch,
+                                           ArrayRef<sim::Argument> arguments,
+                                           ArrayRef<sim::Prediction> kernels,
+                                           const Source &source) {
+  const auto *longest = max_element(
+      kernels, [](const auto &a, const auto &b) { return a.milliseconds < b.milliseconds; });
+  std::array<int64_t, 3> block = longest->longest;
+  size_t index = launch.getFirst(arguments) + (longest - kernels.begin());
   sim::Timeline timeline;
-  timeline.clockGHz = launch.getSimulators()[first].getChip().clockGHz;
-  timeline.title = ("@" + launch.getKernel(first).getName() + ", block " + Twine(block[0])).str();
+  timeline.clockGHz = launch.getSimulators()[index].getChip().clockGHz;
+  timeline.title = ("@" + launch.getKernel(index).getName() + ", block " + Twine(block[0])).str();
+  for (const ValueFacts &facts : concat<const ValueFacts>(source.arguments, source.results))
+    timeline.arguments.push_back(facts.name);
   sim::Options how;
   how.numbers = false;
   how.timeline = &timeline;
   Expected<std::vector<sim::Argument>> all = launch.addScratch(arguments);
   if (!all)
     return all.takeError();
-  Expected<sim::BlockResult> result = launch.getSimulators()[first].runBlock(*all, how, block);
+  Expected<sim::BlockResult> result = launch.getSimulators()[index].runBlock(*all, how, block);
   if (!result)
     return result.takeError();
-  for (const std::string &path : options.timelines)
-    if (Error error = timeline.write(path))
-      return error;
-  return Error::success();
+  return timeline;
 }
 
-Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentValue> inputs,
-               MutableArrayRef<Array> outputs, const RunOptions &options, Report &report) {
+Error simulate(mlir::ModuleOp module, const Source &source, const Binding &binding,
+               ArrayRef<ArgumentValue> inputs, MutableArrayRef<Array> outputs,
+               const RunOptions &options, Report &report, sim::Timeline *timeline) {
   Stopwatch watch;
   Expected<sim::Launch> launch = lower(module, binding, options);
   if (!launch)
@@ -185,9 +191,17 @@ Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentV
   if (!predictions)
     return predictions.takeError();
   describe(add(*predictions), report.flops, report);
-  if (options.timelines.empty() || predictions->front().numBlocks == 0)
+  if ((options.timelines.empty() && !timeline) || predictions->front().numBlocks == 0)
     return Error::success();
-  return writeTimelines(*launch, arguments, predictions->front().longest, options);
+  Expected<sim::Timeline> run = runTimeline(*launch, arguments, *predictions, source);
+  if (!run)
+    return run.takeError();
+  for (const std::string &path : options.timelines)
+    if (Error error = run->write(path))
+      return error;
+  if (timeline)
+    *timeline = std::move(*run);
+  return Error::success();
 }
 
 } // namespace attn

@@ -81,8 +81,13 @@ Expected<Source> readSource(mlir::MLIRContext &context, StringRef path, StringRe
   Expected<std::unique_ptr<MemoryBuffer>> buffer = readText(path);
   if (!buffer)
     return buffer.takeError();
+  return parseSource(context, std::move(*buffer), path, entry, withGradients);
+}
+
+Expected<Source> parseSource(mlir::MLIRContext &context, std::unique_ptr<MemoryBuffer> buffer,
+                             StringRef path, StringRef entry, bool withGradients) {
   auto manager = std::make_shared<SourceMgr>();
-  manager->AddNewSourceBuffer(std::move(*buffer), SMLoc());
+  manager->AddNewSourceBuffer(std::move(buffer), SMLoc());
   mlir::SourceMgrDiagnosticHandler handler(*manager, &context);
 
   Expected<NamedModule> named = parseNamed(context, *manager, path);

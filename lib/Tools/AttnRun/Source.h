@@ -11,6 +11,8 @@
 #include "lib/Analysis/Extents/FindExtents.h"
 #include "lib/Source/Signature.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <memory>
 #include <string>
 
 namespace attn {
@@ -35,6 +37,11 @@ struct Source {
 /// attribute `attn.name` or else the SSA name in the text.
 llvm::Expected<Source> readSource(mlir::MLIRContext &context, llvm::StringRef path,
                                   llvm::StringRef entry, bool withGradients);
+
+/// The same of a text that somebody has read from `path`.
+llvm::Expected<Source> parseSource(mlir::MLIRContext &context,
+                                   std::unique_ptr<llvm::MemoryBuffer> buffer, llvm::StringRef path,
+                                   llvm::StringRef entry, bool withGradients);
 
 } // namespace attn
 

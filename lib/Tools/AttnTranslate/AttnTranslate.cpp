@@ -19,6 +19,7 @@
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
 #include "lib/Target/PTX/EmitPTX.h"
+#include "lib/Tools/AttnTranslate/Pictures.h"
 #include "lib/Tools/AttnTranslate/Stages.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
@@ -57,6 +58,16 @@ struct CommandLine {
                      cl::desc("one page for a browser, with the program at every door up to "
                               "--until (default: the last one of --target)"),
                      cl::cat(category)};
+  cl::opt<std::string> shape{
+      "shape",
+      cl::desc("with --html: the call whose mask and timeline the page shows, as attn-run\n"
+               "takes it, or none (default: B=4,H=16,M=2048, or what the types say)"),
+      cl::value_desc("B=1,H=8,.."), cl::cat(category)};
+  cl::opt<std::string> maskTiles{
+      "mask-tiles",
+      cl::desc("with --html: tiles as counted elsewhere (JSON), for a mask that reads tensors\n"
+               "of a call"),
+      cl::value_desc("path"), cl::cat(category)};
   cl::opt<bool> list{"list",
                      cl::desc("what there is: doors of --until, targets of --target, and variants"),
                      cl::cat(category)};
@@ -237,6 +248,9 @@ static llvm::Error resolve(CommandLine &line) {
     return llvm::createStringError(status.str());
   if (line.until != Room::PTX && (!line.plan.empty() || !line.entry.empty()))
     return llvm::createStringError("expected --to-ptx with --plan and --entry, got another door");
+  if (!line.html && (line.shape.getNumOccurrences() || !line.maskTiles.empty()))
+    return llvm::createStringError("expected --html with --shape and --mask-tiles, got another "
+                                   "form");
   if (line.ship.empty() && !line.shipWays.empty())
     return llvm::createStringError("expected --ship with --ship-ways, got none");
   if (!line.ship.empty() && (line.until != Room::PTX || line.html || !line.bundle.empty()))
@@ -455,10 +469,43 @@ static std::string printDecisions(const CommandLine &line, StringRef source) {
   return decisions;
 }
 
+/// Mask and timeline of a call, where nobody wants none.
+static llvm::Expected<std::optional<Pictures>> drawPictures(const CommandLine &line,
+                                                            const DialectRegistry &registry,
+                                                            StringRef source,
+                                                            const HostInfo &host) {
+  if (line.shape == "none")
+    return std::nullopt;
+  RunOptions options;
+  options.file = line.input;
+  options.entry = line.entry;
+  if (llvm::Error error = parseShape(line.shape, options.shape))
+    return error;
+  options.device = line.target == TargetKind::CUDA ? Device::Simulator : Device::CPU;
+  options.target = line.machine;
+  options.schedule = getOverrides(getCompileOptions(line));
+  options.fused = line.fused;
+  options.way = line.way.getNumOccurrences() ? line.way.getValue() : options.way;
+  options.jit.host = host;
+  Pictures pictures = makePictures(registry, source, options, !line.shape.empty());
+  if (line.maskTiles.empty())
+    return std::optional(std::move(pictures));
+  llvm::Expected<MaskTiles> tiles = readMaskTiles(line.maskTiles);
+  if (!tiles)
+    return tiles.takeError();
+  if (pictures.mask)
+    return std::optional(std::move(pictures));
+  pictures.mask = std::move(*tiles);
+  // What kept the tool from drawing it.
+  llvm::erase_if(pictures.notes, [](StringRef note) { return note.starts_with("the mask "); });
+  return std::optional(std::move(pictures));
+}
+
 /// All doors from the program's own to the last one. After diagnostics the page has the doors that
 /// were reached, and says so.
-static llvm::Expected<Page> makePage(const CommandLine &line, ModuleOp module,
-                                     const llvm::SourceMgr &sources, const HostInfo &host) {
+static llvm::Expected<Page> makePage(const CommandLine &line, const DialectRegistry &registry,
+                                     ModuleOp module, const llvm::SourceMgr &sources,
+                                     const HostInfo &host) {
   llvm::Expected<Room> start = findStart(line, module);
   if (!start)
     return start.takeError();
@@ -484,8 +531,13 @@ static llvm::Expected<Page> makePage(const CommandLine &line, ModuleOp module,
     page.stopped = "expected " + describe(last) + ", got an error: " + page.stopped;
     return page;
   }
-  if (*start == Room::Problem)
+  if (*start == Room::Problem) {
     page.decisions = printDecisions(line, source);
+    llvm::Expected<std::optional<Pictures>> pictures = drawPictures(line, registry, source, host);
+    if (!pictures)
+      return pictures.takeError();
+    page.pictures = std::move(*pictures);
+  }
   for (const RoomInfo &info : getRooms()) {
     if (!info.isText() || !info.isOnTheWayTo(device) || info.room > line.until)
       continue;
@@ -552,7 +604,7 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
     llvm::Error error = write(line->output, [&](llvm::raw_ostream &os) { os << **text; });
     return error ? fail(std::move(error)) : 0;
   }
-  llvm::Expected<Page> page = makePage(*line, module.get(), sources, *host);
+  llvm::Expected<Page> page = makePage(*line, registry, module.get(), sources, *host);
   if (!page)
     return fail(page.takeError());
   StringRef name =

@@ -33,6 +33,33 @@ static std::string escape(StringRef text) {
   return escaped;
 }
 
+static void writeMask(json::OStream &json, const MaskTiles &mask) {
+  json.attributeObject("mask", [&] {
+    json.attribute("rows", mask.rows);
+    json.attribute("keys", mask.keys);
+    json.attribute("tile", json::Array{mask.tileRows, mask.tileKeys});
+    json.attribute("lines", json::Array(mask.lines));
+    json.attribute("density", mask.density);
+  });
+}
+
+static void writePictures(json::OStream &json, const Pictures &pictures) {
+  json.attributeObject("pictures", [&] {
+    json.attribute("shape", pictures.shape);
+    if (pictures.mask)
+      writeMask(json, *pictures.mask);
+    json.attribute("timeline", json::fixUTF8(pictures.timeline));
+    json.attributeArray("predicted", [&] {
+      for (const auto &[key, text] : pictures.predicted)
+        json.value(json::Array{key, json::fixUTF8(text)});
+    });
+    json.attributeArray("notes", [&] {
+      for (const std::string &note : pictures.notes)
+        json.value(json::fixUTF8(note));
+    });
+  });
+}
+
 static std::string writeJson(const Page &page) {
   std::string text;
   raw_string_ostream os(text);
@@ -40,6 +67,8 @@ static std::string writeJson(const Page &page) {
   json.object([&] {
     json.attribute("decisions", json::fixUTF8(page.decisions));
     json.attribute("stopped", json::fixUTF8(page.stopped));
+    if (page.pictures)
+      writePictures(json, *page.pictures);
     json.attributeArray("rooms", [&] {
       for (const Stage &stage : page.stages)
         json.object([&] {

@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_TOOLS_ATTNTRANSLATE_HTML_H
 #define ATTN_LIB_TOOLS_ATTNTRANSLATE_HTML_H
 
+#include "lib/Tools/AttnTranslate/Pictures.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -32,6 +33,7 @@ struct Page {
   /// Why there are no more stages; empty: they are all there.
   std::string stopped;
   std::vector<Stage> stages;
+  std::optional<Pictures> pictures;
 };
 
 /// One file for a browser, which asks for no other.

@@ -91,6 +91,42 @@ class Pane {
   }
 }
 
+// Tiles of a mask, those of a line with the same status as one.
+function drawMask({ rows, keys, tile: [height, width], lines, density }) {
+  const names = ['empty', 'partial', 'full'], counts = [0, 0, 0], parts = [];
+  lines.forEach((line, i) => {
+    for (const run of line.match(/(.)\1*/g)) counts[run[0]] += run.length;
+    const y = i * height, h = Math.min(height, rows - y);
+    for (const { 0: run, index } of line.matchAll(/(.)\1*/g)) {
+      const x = index * width, w = Math.min(run.length * width, keys - x);
+      parts.push(`<rect class="t${run[0]}" x="${x}" y="${y}" width="${w}" height="${h}"><title>rows ${y} to ${y + h - 1}, keys ${x} to ${x + w - 1}: ${names[run[0]]}</title></rect>`);
+    }
+  });
+  const edges = [...lines.keys()].slice(1).map(i => `M0 ${i * height}H${keys}`).concat([...lines[0]].slice(1).map((_, i) => `M${(i + 1) * width} 0V${rows}`));
+  const scale = 210 / Math.max(rows, keys), size = x => Math.max(24, Math.round(x * scale));
+  const told = `${rows} x ${keys}, tiles of ${height} x ${width}`;
+  const figure = make('figure', { className: 'mask' });
+  figure.innerHTML = `<svg viewBox="0 0 ${keys} ${rows}" width="${size(keys)}" height="${size(rows)}" preserveAspectRatio="none" role="img" aria-label="mask: ${told}">
+    ${parts.join('')}<path class="edges" d="${edges.join('')}"/></svg><figcaption>mask, ${told}:
+    ${[2, 1, 0].map(i => `<span class="t${i}"></span>${counts[i]} ${names[i]}`).join(', ')}; ${(100 * density).toFixed(1)}% of the pairs</figcaption>`;
+  return figure;
+}
+
+// Mask, timeline and prediction of a call, open where there is room for the rooms too.
+function showPictures({ shape, mask, timeline, predicted, notes }) {
+  const details = make('details', { id: 'pictures', open: innerWidth > 800 && innerHeight > 700 });
+  const told = [mask && `mask keeps ${(100 * mask.density).toFixed(1)}%`, ...predicted.slice(0, 1).map(x => x.join(' '))].filter(x => x);
+  details.append(make('summary', {}, `${[shape, ...told].join(' · ') || 'pictures'}`));
+  const row = details.appendChild(make('div', { className: 'pictures' }));
+  if (mask) row.append(drawMask(mask));
+  if (timeline) {
+    const figure = row.appendChild(make('figure', { className: 'timeline' }));
+    figure.innerHTML = `<div>${timeline}</div><figcaption>a block, simulated: ${predicted.map(x => escape(x.join(' '))).join('; ')}</figcaption>`;
+  }
+  for (const note of notes) row.append(make('p', { className: 'note' }, note));
+  return details;
+}
+
 function start(page) {
   const rooms = page.rooms, header = $('header'), main = document.body.appendChild(make('main'));
   for (const room of rooms) {
@@ -114,6 +150,7 @@ function start(page) {
     const details = header.appendChild(make('details', { id: 'decisions' }));
     details.append(make('summary', {}, page.decisions.split('\n').slice(0, 2).join(' · ')), make('pre', {}, page.decisions));
   }
+  if (page.pictures) header.append(showPictures(page.pictures));
 
   let areFolded = true, shown = -1, found = [], at = -1;
   const symbol = rooms.map(x => /func\.func @([\w$.]+)/.exec(x.text)?.[1]).find(x => x);

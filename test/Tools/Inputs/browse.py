@@ -25,6 +25,12 @@ def browse(browser, path):
     print(f"two rooms: {', '.join(shown)}; the kernel is in sight")
     browser.keep("wide.png")
 
+    tiles, spans = browser.run(COUNT, ".mask rect"), browser.run(COUNT, ".timeline svg rect")
+    assert tiles > 10 and spans > 100 and browser.run("return document.querySelector('#pictures').open")
+    told = browser.run("return document.querySelector('#pictures summary').textContent")
+    kept = browser.run("return document.querySelector('.mask figcaption').textContent.replace(/\\s+/g, ' ')")
+    print(f"pictures of {told}; {kept}")
+
     find = "[...document.querySelectorAll('section:first-child .l.from')].find(x => x.textContent.includes('attn.online_attention'))"
     number = browser.run(f"const line = {find}; line.click(); return line.dataset.n")
     linked = browser.run(COUNT, "section:last-child .linked")
@@ -71,11 +77,18 @@ def browse(browser, path):
     browser.keep("dark.png")
 
     browser.size(400, 800)
+    browser.open("about:blank")
+    browser.open(f"file://{path}#tile")
+    browser.wait("return document.body.classList.contains('ready')")
     assert browser.run("return document.documentElement.scrollWidth") <= 400
+    assert not browser.run("return document.querySelector('#pictures').open")
     tops = browser.run("return [...document.querySelectorAll('section')].map(x => x.getBoundingClientRect().top)")
     assert tops[1] > tops[0]
-    print("phone: no wider than 400 pixels, rooms below each other")
+    print("phone: no wider than 400 pixels, rooms below each other, pictures shut")
     browser.keep("phone.png")
+    browser.run("document.querySelector('#pictures').open = true")
+    assert browser.run("return document.documentElement.scrollWidth") <= 400
+    browser.keep("phone-pictures.png")
     assert not browser.complaints()
     print("the console is empty")
 

@@ -18,6 +18,17 @@ found = json.loads(zlib.decompress(text) if form == "deflate" else text)
 print("title", re.search("<title>(.*)</title>", page).group(1))
 print("stopped", found["stopped"])
 print(found["decisions"])
+if "pictures" in found:
+    pictures = found["pictures"]
+    print("pictures", pictures["shape"])
+    if "mask" in pictures:
+        mask = pictures["mask"]
+        print("mask", mask["rows"], mask["keys"], *mask["tile"], f"{mask['density']:.4f}")
+        for line in mask["lines"]:
+            print("tiles", line)
+    print("timeline", pictures["timeline"].count("<rect") > 100, *(": ".join(x) for x in pictures["predicted"]), sep="; ")
+    for note in pictures["notes"]:
+        print("note", note)
 before = []
 for room in found["rooms"]:
     lines = room["text"].splitlines()
