@@ -227,9 +227,10 @@ Expected<Report> Runner::run() {
                           *binding.get("M"), *binding.get("N"));
   report.flops = binding.countFlops(options.flops, kept);
   report.isWorkGuessed = options.flops == FlopCount::Kept && !kept;
-  for (auto [output, facts] : zip_equal(outputs, source.results))
-    report.results.push_back({facts.name, output.getKind(),
-                              SmallVector<int64_t, 4>(output.getShape()), std::nullopt, 0});
+  // A prediction has no arrays.
+  for (auto [facts, type, shape] :
+       zip_equal(source.results, source.signature.results, binding.results))
+    report.results.push_back({facts.name, type.kind, shape, std::nullopt, 0});
 
   if (options.tune)
     if (Error error = findSizes())

@@ -113,7 +113,9 @@ static sim::Prediction add(ArrayRef<sim::Prediction> kernels) {
 static void describe(const sim::Prediction &prediction, std::optional<double> flops,
                      Report &report) {
   report.timeMs = report.fastestMs = prediction.milliseconds;
-  auto add = [&](StringRef key, std::string text) { report.lines.emplace_back(key.str(), text); };
+  auto add = [&](StringRef key, std::string text) {
+    report.lines.emplace_back(key.str(), std::move(text));
+  };
   auto getRate = [&](double flops) { return flops / prediction.milliseconds * 1e-9; };
   // More work than is executed is of pairs that the mask drops.
   StringRef of = flops && *flops > prediction.flops ? " of work with masked pairs" : " of work";

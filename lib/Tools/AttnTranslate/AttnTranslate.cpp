@@ -458,7 +458,8 @@ static std::string printDecisions(const CommandLine &line, StringRef source) {
   CompileOptions options = getCompileOptions(line);
   if (line.target != TargetKind::CUDA)
     options.device = DeviceKind::CPU;
-  Result<std::string> text = explain(source, options, "problem");
+  // The room in which the bounds of masks are known.
+  Result<std::string> text = explain(source, options, "online");
   std::string decisions;
   if (text)
     for (StringRef rest = *text; rest.starts_with("//");) {

@@ -277,7 +277,7 @@ Error Artist::simulateCall(Pictures &pictures) {
                           *rows, *keys);
   // Gradients have other products than those that are counted.
   bool hasGradients = false;
-  source.module->walk([&](AttentionGradOp op) { hasGradients = true; });
+  source.module->walk([&](AttentionGradOp) { hasGradients = true; });
   if (!hasGradients)
     report.flops = binding.countFlops(FlopCount::Kept, kept);
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
