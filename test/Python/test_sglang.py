@@ -168,7 +168,7 @@ def test_registration(sglang):
     [
         ({"is_cross_attention": True}, "layer.is_cross_attention: expected False"),
         ({"attn_type": stand_ins.RadixAttentionType.ENCODER_ONLY}, "layer.attn_type: expected"),
-        ({"logit_cap": 2.0, "logit_capping_method": "relu"}, "layer.logit_capping_method"),
+        ({"logit_cap": 2.0, "logit_capping_method": "relu"}, 'layer.logit_capping_method: expected "tanh"'),
         ({"xai_temperature_len": 8}, "layer.xai_temperature_len: expected none"),
     ],
     ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
