@@ -11,6 +11,8 @@ PACKAGES := clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-too
 AARCH64_PACKAGES := libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools libstdc++-12-dev libzstd-dev zlib1g-dev libxml2-dev \
                     libpython3-dev
 SANITIZER_PACKAGES := libclang-rt-22-dev
+# What looks at pages: Chromium with it.
+BROWSER_PACKAGES := chromium-driver
 FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 
 # What PyTorch's tests need; the wheel without CUDA is on PyTorch's own index, or on a mirror.
@@ -50,7 +52,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-machines test-neighbours test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-machines test-neighbours test-browser test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
         bench install wheel wheel-tools test-wheel wheel-aarch64 hub release gpu-bundle clean
 
 help: ## List the commands
@@ -160,6 +162,12 @@ test-neighbours: build ## Compare attn with diffusers, Flax, Keras and TensorFlo
 	@for name in diffusers tensorflow; do ATTN_NEIGHBOURS=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
 	  $(ENVIRONMENTS)/$$name/bin/python -B -m pytest -q -p no:cacheprovider \
 	  $(patsubst %,test/Python/test_%.py,neighbours diffusers flax keras tensorflow xformers transformer_engine hub) || exit 1; done
+
+test-browser: build site ## Look at the page of --html, and at the site, in Chromium, wide and on a phone (110 MB to install)
+	$(call install,$(BROWSER_PACKAGES))
+	@$$(sed -n 's/^LIT:FILEPATH=//p' $(BUILD)/CMakeCache.txt) -s --filter html-browser $(BUILD)/test/Tools
+	@build/site-tools/bin/python -c "import pytest" 2>/dev/null || build/site-tools/bin/pip install -q pytest
+	@build/site-tools/bin/python -B -m pytest -q -p no:cacheprovider --noconftest test/Python/test_site.py -k browser
 
 test-distributed: build ## Compare attention of 2, 3 and 4 processes with one in the whole grid of masks, methods and shardings
 	@ATTN_DISTRIBUTED=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
