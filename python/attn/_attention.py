@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Literal, Optional, Tuple, Union, overload
 
 from . import _dynamo
+from ._arrays import type_name
 from ._eager import call
 from ._problem import is_rows_first
 from ._scaled import Scales, attend, is_narrow
@@ -156,10 +157,12 @@ def attention(
             q, k and v are float8_e4m3fn or float8_e5m2 then, all three alike, and have no gradients.
         descale_block: how many rows share a scale, or such numbers for q and for k and v. Scales
             may be (B, S, C) then, with one for each block of rows.
-        out_dtype: of the output where q has 8 bits: float16, bfloat16 or float32; bfloat16 if None.
+        out_dtype: of the output: that of q, or float32, in which no sum is rounded before others are
+            added to it (`merge`). That of q if None. Where q has 8 bits: float16, bfloat16 or float32;
+            bfloat16 if None.
 
     Returns:
-        The output, in the type, library, device and layout of q, with Dv columns; or (output, lse)
+        The output, in the library, device and layout of q, with Dv columns; or (output, lse)
         with lse float32 of shape (B, H, M) in every layout. A row that keeps no key gives 0 and
         -inf.
 
@@ -207,11 +210,15 @@ def attention(
     """
     if others:
         fail_unexpected("attention", others)
-    if _dynamo.is_compiling() and not is_narrow(q):
-        how: Dict[str, Any] = dict(
+    how: Dict[str, Any]
+    scales_given = q_descale is not None or k_descale is not None or v_descale is not None
+    has_scales = scales_given or is_narrow(q)
+    if _dynamo.is_compiling() and not has_scales:
+        how = dict(
             scale=scale, causal=causal, window=window, sink=sink, options=options
         )
         how.update(dropout_p=dropout_p, dropout_seed=dropout_seed, rows_first=is_rows_first(layout))
+        how.update(out_dtype=None if out_dtype is None else type_name(out_dtype) or str(out_dtype))
         # These import PyTorch, which is there.
         if score is None and mask is None:
             from . import _traced
@@ -221,14 +228,8 @@ def attention(
 
         found = _flex_node.attend(q, k, v, score, mask, **how)
         return found if return_lse else found[0]
-    asked = scale, causal, window, score, mask, sink, return_lse
-    if (
-        q_descale is not None
-        or k_descale is not None
-        or v_descale is not None
-        or out_dtype is not None
-        or is_narrow(q)
-    ):
-        scales = Scales(q_descale, k_descale, v_descale, descale_block, out_dtype)
+    asked = scale, causal, window, score, mask, sink, return_lse, out_dtype
+    if has_scales:
+        scales = Scales(q_descale, k_descale, v_descale, descale_block)
         return attend(q, k, v, scales, asked, layout, (options, dropout_p, dropout_seed))
     return call(q, k, v, asked, layout, options, dropout_p, dropout_seed)

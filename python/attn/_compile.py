@@ -229,6 +229,7 @@ def compile(
     device: Device = "cpu",
     options: OptionsLike = None,
     dropout_p: float = 0.0,
+    out_dtype: Optional[DType] = None,
 ) -> Attention: ...
 
 
@@ -249,6 +250,7 @@ def compile(
     device: Device = "cpu",
     options: OptionsLike = None,
     dropout_p: float = 0.0,
+    out_dtype: Optional[DType] = None,
 ) -> AttentionWithLse: ...
 
 
@@ -269,6 +271,7 @@ def compile(
     device: Device = "cpu",
     options: OptionsLike = None,
     dropout_p: float = 0.0,
+    out_dtype: Optional[DType] = None,
 ) -> Union[Attention, AttentionWithLse]: ...
 
 
@@ -289,6 +292,7 @@ def compile(
     device: Device = "cpu",
     options: OptionsLike = None,
     dropout_p: float = 0.0,
+    out_dtype: Optional[DType] = None,
 ) -> Attention:
     """Compiles an attention for later calls with any lengths, batches and heads.
 
@@ -299,8 +303,8 @@ def compile(
         scale: whether calls give a scale.
         sink: whether calls give a sink.
         device: "cpu", "cuda" (PyTorch's current device), "cuda:1", or a torch.device.
-        causal, window, score, mask, layout, return_lse, options, dropout_p: as for `attention`.
-            Arrays are captured now; a call reads their elements of that time. Seeds of dropout are
+        causal, window, score, mask, layout, return_lse, options, dropout_p, out_dtype: as for
+            `attention`. Arrays are captured now; a call reads their elements of that time. Seeds of dropout are
             given to calls, or drawn by them.
 
     Raises:
@@ -310,7 +314,7 @@ def compile(
     how: Dict[str, Any] = dict(
         scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask
     )
-    how.update(return_lse=return_lse, dropout_p=dropout_p)
+    how.update(return_lse=return_lse, dropout_p=dropout_p, out_dtype=out_dtype)
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
     source = Source(spec, seed=Seed())
     texts = check_options(options, spec.device)

@@ -20,6 +20,7 @@ from .typing import (
     ArrayT,
     Causal,
     DropoutSeed,
+    DType,
     Layout,
     Mask,
     OptionsLike,
@@ -47,6 +48,55 @@ def _find_captures(plan: Plan, arrays: List[Any], wanted: Any) -> List[int]:
     )
 
 
+def _read_out(out: Any, q: Any, count: int) -> Tuple:
+    """The arrays for results, of the library of q."""
+    arrays = tuple(out)
+    if len(arrays) != count:
+        _library.refuse("out", f"{count} arrays", len(arrays))
+    for i, x in enumerate(arrays):
+        if not _arrays.is_array(x) or _arrays.is_numpy(x) != _arrays.is_numpy(q) or _arrays.is_foreign(x):
+            _library.refuse(f"out[{i}]", "an array of NumPy or PyTorch, as q is", _arrays.describe_type(x))
+        if getattr(x, "requires_grad", False):
+            _library.refuse(f"out[{i}]", "an array without gradient", "one that requires it", "detach() it")
+        if _arrays.is_numpy(x) and not x.flags.writeable:
+            _library.refuse(f"out[{i}]", "an array that can be written", "a read-only one")
+    return arrays
+
+
+def _is_wide(q: Any, out_dtype: Any, out: Optional[Tuple]) -> bool:
+    """Whether gradients of q, k and v are to be of float32 where q is not."""
+    if out_dtype is None:
+        out_dtype = q.dtype if out is None else out[0].dtype
+    type_, wanted = _arrays.type_name(q.dtype), _arrays.type_name(out_dtype)
+    if wanted not in (type_, "f32"):
+        _library.refuse("out_dtype" if out is None else "out", f"{q.dtype} or float32", repr(out_dtype))
+    return wanted == "f32"
+
+
+def _round(d_output: Any, q: Any) -> Any:
+    """The gradient in the type of q, of which products are."""
+    if d_output.dtype == q.dtype or _arrays.type_name(d_output.dtype) != "f32":
+        return d_output
+    return d_output.astype(q.dtype) if _arrays.is_numpy(q) else d_output.to(q.dtype)
+
+
+def _check_out(out: Tuple, results: Sequence[Any]) -> None:
+    for i, (x, of) in enumerate(zip(out, results)):
+        wanted, shape = _arrays.type_name(of.dtype), tuple(of.shape)
+        if tuple(x.shape) != shape or _arrays.type_name(x.dtype) != wanted:
+            got = f"{x.dtype} of shape {tuple(x.shape)}"
+            _library.refuse(f"out[{i}]", f"{of.dtype} of shape {shape}", got)
+
+
+def _fill(out: Tuple, results: Sequence[Any], accumulate: bool) -> Tuple:
+    for x, y in zip(out, results):
+        if accumulate:
+            x += y
+        elif x is not y:
+            x[...] = y
+    return out
+
+
 @_dynamo.disable
 def gradient(
     q: ArrayT,
@@ -68,22 +118,33 @@ def gradient(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    out_dtype: Optional[DType] = None,
+    out: Optional[Sequence[ArrayT]] = None,
+    accumulate: bool = False,
 ) -> Tuple[ArrayT, ...]:
     """Gradients of attention(q, k, v, ...) with the same arguments, for programs without autograd.
 
     Args:
         q, k, v, scale, causal, window, score, mask, sink, layout, options: as for `attention`.
-        d_output: the gradient of the output, in its shape and type.
-        output, lse: the results of `attention` with return_lse; computed again if one is None. If all
+        d_output: the gradient of the output, in its shape, and of the type of q or float32, which is
+            rounded to the type of q.
+        output, lse: the results of `attention` with return_lse, the output of the type of q or
+            float32; computed again if one is None. If all
             scores of a row are beyond 30,000, an lse in float32 gives weights whose sum is not 1. Results
             that are computed again have no such bound.
         d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
         wrt: arrays of floats that the score captures, whose gradients are returned too. The
             gradient of an array that the score reads by several names is the sum over its names.
         dropout_p, dropout_seed: as for `attention`; with dropout the seed has to be given.
+        out_dtype: of d_q, d_k and d_v: that of q, or float32, in which they are summed before they
+            are rounded. That of `out`, or else that of q, if None.
+        out: arrays for all results, which are filled and returned. Their last dimensions are
+            contiguous.
+        accumulate: add the results to what is in `out`, which is of float32 then: parts of gradients
+            are added up without rounding to 16 bits.
 
     Returns:
-        (d_q, d_k, d_v) in the types and shapes of q, k and v. With a sink also d_sink, float32 of
+        (d_q, d_k, d_v) in the shapes of q, k and v. With a sink also d_sink, float32 of
         shape (H,). Then the gradients of wrt, float32 of their shapes.
 
         The same arguments give the same bits, whatever else is in the batch. On a GPU, sums of two
@@ -110,7 +171,14 @@ def gradient(
     if dropout and dropout_seed is None:
         _library.refuse("dropout_seed", "that of the call", None)
     seed = make_seed(dropout_seed, q, device) if dropout else None
-    asked = scale, causal, window, score, mask, sink, True
+    out = None if out is None else _read_out(out, q, 3 + (sink is not None) + len(wrt))
+    is_wide = _is_wide(q, out_dtype, out)
+    if accumulate and (out is None or not is_wide):
+        got = "none" if out is None else f"arrays of {out[0].dtype}"
+        _library.refuse("out", "arrays of float32 with accumulate", got)
+    is_output_wide = is_wide if output is None else _arrays.type_name(output.dtype) == "f32"
+    output_type = "f32" if is_output_wide and _arrays.type_name(q.dtype) != "f32" else None
+    asked = scale, causal, window, score, mask, sink, True, output_type
     plan, arrays = find_plan(q, k, v, device, asked, options, dropout, seed)
     given = Given(q, k, v, scale, sink, is_rows_first(layout), arrays)
     lse_low = None
@@ -124,8 +192,17 @@ def gradient(
         from ._watched import check_order
 
         check_order("wrt")
-    of = plan.gradient((*names, *numbers), d_lse is not None, lse_low is not None)
-    found = of.run(given, output, lse, lse_low, d_output, d_lse)
+    of = plan.gradient((*names, *numbers), d_lse is not None, lse_low is not None, is_wide)
+    record = output, lse, lse_low, _round(d_output, q), d_lse
+    if out is None or accumulate:
+        found = of.run(given, *record)
+    else:
+        _check_out(out, of.make_results(given)[: len(names)])
+        found = of.run_into(given, record, [*out[: len(names)], *of.make_results(given)[len(names) :]])
     parts = dict(zip(numbers, found[len(names) :]))
     sums = [functools.reduce(operator.add, [parts[i] for i in each]) for each in captures]
-    return _foreign.export((*found[: len(names)], *sums), like)
+    found = (*found[: len(names)], *sums)
+    if out is None:
+        return _foreign.export(found, like)
+    _check_out(out, found)
+    return _fill(out, found, accumulate)

@@ -102,7 +102,9 @@ def make(
     None where Plan has to take the call itself. Of gradients (q, k, v, scale, sink, captured,
     rows_first, output, lse, lse_low, d_output, d_lse) -> what `GradientPlan.run` returns. Serves the
     libraries that have been imported; `captures` as Plan has them."""
-    if extension is None or _closed[0]:
+    # It knows one type for matrices.
+    wanted, has_lse_gradient, has_low, is_wide = of or Gradients((), False, False)
+    if extension is None or _closed[0] or problem.output or is_wide:
         return take_nothing
     torch, on_cpu = _arrays.find_torch(), kernel.device < 0
     code, bits, _ = _arrays.TYPES[problem.type]
@@ -110,7 +112,6 @@ def make(
         (*_arrays.TYPES[element][:2], rank, position, tuple(least))
         for _, _, element, rank, position, least in captures
     ]
-    wanted, has_lse_gradient, has_low = of or ((), False, False)
     try:
         call = extension.Call(
             owner=kernel,

@@ -15,7 +15,7 @@ from ._seed import make_seed
 from ._source import Source
 
 # The attention of one call, as the caller asks for it: (scale, causal, window, score, mask, sink,
-# return_lse). A plain tuple: where the plan is known, an object with names would take a tenth of a
+# return_lse, out_dtype). A plain tuple: where the plan is known, an object with names would take a tenth of a
 # small call.
 Asked = Tuple[Any, ...]
 
@@ -34,13 +34,13 @@ def call(
     dropout_p: Any,
     dropout_seed: Any,
 ) -> Any:
-    scale, causal, window, score, mask, sink, return_lse = asked
+    scale, causal, window, score, mask, sink, return_lse, out_dtype = asked
     dropout = check_dropout(dropout_p) if dropout_p != 0 else 0.0
     get_device = getattr(q, "get_device", None)
     if get_device is None and _arrays.is_foreign(q):
         mine = _foreign.import_named(q=q, k=k, v=v, sink=sink, dropout_seed=dropout_seed)
         *mine, sink, seed = mine
-        asked = scale, causal, window, score, mask, sink, return_lse
+        asked = scale, causal, window, score, mask, sink, return_lse, out_dtype
         return _foreign.export(call(*mine, asked, layout, options, dropout, seed), q)
     device = -1 if get_device is None else get_device()
     if get_device is not None and _arrays.is_autocast():
@@ -69,7 +69,7 @@ def find_plan(
 ) -> Tuple[Plan, List[Any]]:
     """The plan that a call runs, and the arrays that its functions captured, with the seed of
     dropout after them."""
-    scale, causal, window, score, mask, sink, return_lse = asked
+    scale, causal, window, score, mask, sink, return_lse, out_dtype = asked
     # True == 1, and only one of them is an alignment.
     if causal is not False and causal is not True:
         causal = check_causal(causal) or False
@@ -88,6 +88,7 @@ def find_plan(
             return_lse,
             options and option_texts(options),
             dropout,
+            out_dtype,
         )
         if score is None and mask is None:
             scan, arrays = None, _NOTHING
@@ -128,6 +129,7 @@ def find_plan(
         has_sink=sink is not None,
         return_lse=return_lse,
         dropout=dropout,
+        out_dtype=out_dtype,
     )
     source = Source(spec, scan, seed)
     plan = make_plan(source, check_options(options, spec.device), not source.is_volatile)

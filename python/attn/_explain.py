@@ -153,6 +153,7 @@ def explain(
     device: Device = "cpu",
     options: OptionsLike = None,
     dropout_p: float = 0.0,
+    out_dtype: Optional[DType] = None,
 ) -> Explanation:
     """Explains how an attention is compiled.
 
@@ -191,7 +192,7 @@ def explain(
     how: Dict[str, Any] = dict(
         scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask
     )
-    how.update(return_lse=return_lse, dropout_p=dropout_p)
+    how.update(return_lse=return_lse, dropout_p=dropout_p, out_dtype=out_dtype)
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
     text, texts = find_source(spec, gradient), check_options(options, spec.device)
     lines, shape, drawn = "", "", None

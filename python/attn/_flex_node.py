@@ -95,7 +95,7 @@ class Node(HigherOrderOperator):
         of_mask: Tuple = (),
     ) -> Any:
         """As Dynamo writes it down; `options` has causal, window, sink, rows_first, what the compiler
-        is told, what indices outside mean, and dropout with its seed. Returns (output, lse)."""
+        is told, what indices outside mean, the type of the output, and dropout with its seed. Returns (output, lse)."""
         tensors, indexing = (query, key, value), options["indexing"]
         if not isinstance(score, torch.nn.Module):
             functions = score, block_mask[-1]
@@ -107,7 +107,8 @@ class Node(HigherOrderOperator):
 
     def run_eagerly(self, tensors: Tuple, functions: List[Any], scale: Any, options: Any) -> Any:
         """A call whose functions Dynamo did not trace, around which it broke its graph."""
-        asked = scale, options["causal"], options["window"], *functions, options["sink"], True
+        said = scale, options["causal"], options["window"], *functions, options["sink"]
+        asked = *said, True, options["output"]
         layout = "bshd" if options["rows_first"] else "bhsd"
         last = dict(options["texts"]), options["dropout"], options["seed"]
         return _eager.call(*tensors, asked, layout, *last)
@@ -136,6 +137,7 @@ def write(tensors: Tuple, functions: List[Any], optional: Tuple, options: Any) -
         has_sink=optional[1] is not None,
         return_lse=True,
         dropout=options["dropout"],
+        out_dtype=options["output"],
     )
     source = Source(spec, Scan(), options["seed"])
     check_gradients(source)
@@ -169,7 +171,7 @@ def attend(
 ) -> Any:
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None.
     At distances too, indices below 0 count from the end if `from_end`. `how` may have scale, causal,
-    window, sink, rows_first, options, dropout_p and dropout_seed."""
+    window, sink, rows_first, options, dropout_p, dropout_seed and out_dtype."""
     make_known(_NAME)
     options = make_options(query, from_end, how)
     return call(_node, (query, key, value), score, mask, how.get("scale"), options)
@@ -189,6 +191,7 @@ def make_options(query: Any, from_end: bool, how: Any) -> Any:
         "rows_first": get("rows_first", False),
         "dropout": dropout,
         "seed": seed,
+        "output": get("out_dtype"),
         "texts": option_texts(get("options")),
         "indexing": "from the end" if from_end else "nearest",
     }

@@ -46,12 +46,15 @@ class GradientPlan:
         q, k, v, scale, sink, rows_first, captured = given
         of = output, lse, lse_low, d_output, d_lse
         found = self.direct(q, k, v, scale, sink, captured, rows_first, *of)
-        if found is not None:
-            return found
+        return self.run_into(given, of, self.make_results(given)) if found is None else found
+
+    def run_into(self, given: Given, of: Tuple, results: Sequence[Any]) -> Sequence[Any]:
+        """The same with memory for results. `of` is output, lse, lse_low, d_output and d_lse."""
+        output, lse, lse_low, d_output, d_lse = of
         problem, tensors = self.problem, Tensors(self.kernel)
 
-        def add_matrix(x: Any, name: str) -> None:
-            tensors.add_array(x, name, 4, problem.type, given.rows_first)
+        def add_matrix(x: Any, name: str, type_: str = problem.type) -> None:
+            tensors.add_array(x, name, 4, type_, given.rows_first)
 
         for name, x in (("q", given.q), ("k", given.k), ("v", given.v)):
             add_matrix(x, name)
@@ -60,17 +63,16 @@ class GradientPlan:
         if problem.has_sink:
             tensors.add_sink(given.sink)
         tensors.add_captures(self.captures, given.captured)
-        add_matrix(output, "output")
+        add_matrix(output, "output", problem.output_type)
         tensors.add_array(lse, "lse", 3, "f32")
         if self.gradients.has_low:
             tensors.add_array(lse_low, "lse_low", 3, "f32")
         add_matrix(d_output, "d_output")
         if self.gradients.has_lse_gradient:
             tensors.add_array(d_lse, "d_lse", 3, "f32")
-        results = self._make_results(given)
         for name, x in zip(self.gradients.wanted, results):
             if name in ("query", "key", "value"):
-                add_matrix(x, f"d_{name}")
+                add_matrix(x, f"d_{name}", "f32" if self.gradients.is_wide else problem.type)
             elif name == "sink":
                 tensors.add_array(x, "d_sink", 1, "f32")
             else:
@@ -79,13 +81,14 @@ class GradientPlan:
         tensors.run()
         return results
 
-    def _make_results(self, given: Given) -> List[Any]:
+    def make_results(self, given: Given) -> List[Any]:
         of = {"query": given.q, "key": given.k, "value": given.v}
         heads = given.q.shape[2 if given.rows_first else 1]
 
         def make(name: Any) -> Any:
             if name in of:
-                return _arrays.empty_like(of[name], None, tuple(of[name].shape))
+                type_ = "f32" if self.gradients.is_wide else None
+                return _arrays.empty_like(of[name], type_, tuple(of[name].shape))
             shape = (heads,)
             if name != "sink":
                 shape = tuple(given.captured[self.captures[name][4]].shape)

@@ -21,7 +21,7 @@ from ._library import Error, library_path
 from ._plan import Plan, remember
 from ._schema import Backward, Forward, find_given, write_schema
 from ._source import Wanted
-from ._written import read_source
+from ._written import has_wide_output, read_source
 
 # Classes of tensors that stand for nothing but themselves.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -166,7 +166,7 @@ def backward(*arguments: Any) -> List[Tensor]:
     lse_low = _get_read_low(whole, call.lse_low)
     plan = whole.gradient(names, call.d_lse is not None, lse_low is not None)
     d_lse = None if call.d_lse is None else to_dense(call.d_lse)
-    d_output = to_dense(call.d_output)
+    d_output = to_dense(call.d_output.to(call.q.dtype))
     return list(plan.run(find_given(call), call.output, call.lse, lse_low, d_output, d_lse))
 
 
@@ -192,7 +192,8 @@ def make_results(call: Forward) -> Tuple[Tensor, Tensor]:
     q, dv = call.q, call.v.shape[-1]
     b, h, m = find_rows(q, call.rows_first)
     shape = (b, m, h, dv) if call.rows_first else (b, h, m, dv)
-    return q.new_empty(shape), q.new_empty((b, h, m), dtype=torch.float32)
+    dtype = torch.float32 if has_wide_output(call.source) else q.dtype
+    return q.new_empty(shape, dtype=dtype), q.new_empty((b, h, m), dtype=torch.float32)
 
 
 @register_fake("attn::forward_plain", lib=registry)

@@ -60,7 +60,7 @@ class Plan:
         problem = text.problem
         self.problem, self.text, self.options = problem, text, options
         self.given = captures
-        self.gradients: Dict[Tuple[Wanted, bool, bool, bool], GradientPlan] = {}
+        self.gradients: Dict[Tuple[Gradients, bool], GradientPlan] = {}
         self._recorded: Optional[Plan] = None
         # As the operator takes it; written when it is first called.
         self.source: Optional[str] = None
@@ -101,14 +101,18 @@ class Plan:
             self._recorded = self if is_same else type(self)(text, self.given, self.options)
         return self._recorded
 
-    def gradient(self, wanted: Wanted, has_lse_gradient: bool, has_low: bool) -> GradientPlan:
-        """Compiled when first wanted. In two passes where PyTorch wants the same bits each time."""
+    def gradient(
+        self, wanted: Wanted, has_lse_gradient: bool, has_low: bool, is_wide: bool = False
+    ) -> GradientPlan:
+        """Compiled when first wanted. In two passes where PyTorch wants the same bits each time.
+        `is_wide` where gradients of q, k and v are to be float32."""
         in_order = ("device", "cpu") not in self.options and _arrays.wants_same_bits()
-        key = wanted, has_lse_gradient, has_low, in_order
+        is_wide = is_wide and self.problem.type != "f32"
+        gradients = Gradients(wanted, has_lse_gradient, has_low, is_wide)
+        key = gradients, in_order
         plan = self.gradients.get(key)
         if plan is None:
             options = (*self.options, ("fused", "off")) if in_order else self.options
-            gradients = Gradients(wanted, has_lse_gradient, has_low)
             kernel = _compile(self.text.gradient(gradients), options)
             plan = GradientPlan(self.problem, self.given, kernel, gradients)
             self.gradients[key] = plan
@@ -167,7 +171,8 @@ class Plan:
         tensors = Tensors(self.kernel)
         b, h, m, _ = self._add_arguments(tensors, given)
         dv = self.problem.value_dim
-        output = _arrays.empty_like(q, None, (b, m, h, dv) if rows_first else (b, h, m, dv))
+        shape = (b, m, h, dv) if rows_first else (b, h, m, dv)
+        output = _arrays.empty_like(q, self.problem.output or None, shape)
         count = self.problem.return_lse + self.problem.return_low
         rows = [_arrays.empty_like(q, "f32", (b, h, m)) for _ in range(count)]
         self._add_results(tensors, given, output, *rows)
@@ -183,7 +188,7 @@ class Plan:
         the problem has none. `workspace` is an array for what kernels leave for each other."""
         tensors = Tensors(self.kernel)
         b, h, m, _ = self._add_arguments(tensors, given)
-        dv, type_ = self.problem.value_dim, self.problem.type
+        dv, type_ = self.problem.value_dim, self.problem.output_type
         shape = (b, m, h, dv) if given.rows_first else (b, h, m, dv)
         results = [("output", output, shape, type_)]
         if self.problem.return_lse:
@@ -241,13 +246,13 @@ class Plan:
             tensors.add_shape((h,), "f32")
         for _, captured_type, _, _, position, _ in self.given:
             tensors.add_shape(tuple(captured[position].shape), captured_type)
-        tensors.add_shape((b, h, m, self.problem.value_dim), type_)
+        tensors.add_shape((b, h, m, self.problem.value_dim), self.problem.output_type)
         for _ in range(self.problem.return_lse + self.problem.return_low):
             tensors.add_shape((b, h, m), "f32")
         return tensors
 
     def _add_results(self, tensors: Tensors, given: Given, output: Any, *rows: Any) -> None:
-        tensors.add_array(output, "output", 4, self.problem.type, given.rows_first)
+        tensors.add_array(output, "output", 4, self.problem.output_type, given.rows_first)
         for name, x in zip(("lse", "lse_low"), rows):
             tensors.add_array(x, name, 3, "f32")
 

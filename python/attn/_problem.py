@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Optional, Tuple
 
 from . import _arrays
-from ._library import Error, OptionTexts, option_texts
+from ._library import Error, OptionTexts, option_texts, refuse
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,12 @@ class Problem:
     dropout: float = 0.0
     # Whether what f32 has no digits for in lse is returned too, as gradients ask for it.
     return_low: bool = False
+    # The type of the output where that is not the type of q; else empty.
+    output: str = ""
+
+    @property
+    def output_type(self) -> str:
+        return self.output or self.type
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class Spec:
     has_sink: Any = False
     return_lse: Any = False
     dropout: Any = 0.0
+    # Of the output; as dtype if None.
+    out_dtype: Any = None
 
     def check(self) -> Problem:
         """The problem, or an Error that says what is wrong with it."""
@@ -67,7 +75,17 @@ class Spec:
             bool(self.has_sink),
             bool(self.return_lse),
             check_dropout(self.dropout),
+            output=_check_output(type_, self.out_dtype),
         )
+
+
+def _check_output(type_: str, dtype: Any) -> str:
+    """The type of the output, empty for that of q."""
+    output = type_ if dtype is None else _arrays.type_name(dtype)
+    if output not in (type_, "f32"):
+        wanted = _arrays.NAMES_BY_TYPE[type_] + ("" if type_ == "f32" else " or float32")
+        refuse("out_dtype", f"{wanted}, as elements are {type_}", repr(dtype))
+    return "" if output == type_ else str(output)
 
 
 def make_spec(dtype: Any, head_dim: Any, value_dim: Any, device: Any, **how: Any) -> Spec:

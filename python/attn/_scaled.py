@@ -27,7 +27,6 @@ class Scales(NamedTuple):
     k: Any = None
     v: Any = None
     block: Any = None
-    out_dtype: Any = None
 
 
 def is_narrow(x: Any) -> bool:
@@ -202,7 +201,7 @@ def _find_plan(q: Any, spec: Spec, scales: Scales, options: Any) -> Tuple[Any, L
 @_dynamo.disable
 def attend(q: Any, k: Any, v: Any, scales: Scales, asked: Tuple, layout: str, how: Tuple) -> Any:
     """`asked` is that of an eager call, `how` the options, dropout_p and dropout_seed."""
-    scale, causal, window, score, mask, sink, return_lse = asked
+    scale, causal, window, score, mask, sink, return_lse, out_dtype = asked
     options, dropout_p, _ = how
     if dropout_p:
         refuse("dropout_p", "0 where elements have 8 bits", repr(dropout_p))
@@ -225,10 +224,10 @@ def attend(q: Any, k: Any, v: Any, scales: Scales, asked: Tuple, layout: str, ho
     for name, found, x in zip(_NAMES, checked, (q, k, v)):
         _check_heads(f"{name}_descale", found, x, rows_first)
     q_scale, k_scale, v_scale = checked
-    scales = Scales(q_scale, k_scale, v_scale, scales.block, scales.out_dtype)
+    scales = Scales(q_scale, k_scale, v_scale, scales.block)
     device = get_ordinal(q)
     spec = Spec(
-        _output_type(scales.out_dtype),
+        _output_type(out_dtype),
         int(q.shape[-1]),
         int(v.shape[-1]),
         name_device(device),

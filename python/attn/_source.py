@@ -28,6 +28,8 @@ class Gradients(NamedTuple):
     # Whether lse has a gradient too, and whether its low part is read.
     has_lse_gradient: bool
     has_low: bool
+    # Whether those of q, k and v are of float32, whatever these are.
+    is_wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class Text:
         return f"tensor<?x?x?x{self.problem.value_dim}x{self.problem.type}>"
 
     @property
+    def output(self) -> str:
+        return f"tensor<?x?x?x{self.problem.value_dim}x{self.problem.output_type}>"
+
+    @property
     def has_score(self) -> bool:
         return any(line.lstrip().startswith("score(") for line in self.regions)
 
@@ -60,7 +66,7 @@ class Text:
     @property
     def forward(self) -> str:
         rows = ["%lse"] * self.problem.return_lse + ["%lse_low"] * self.problem.return_low
-        results = ", ".join([self.value, *[_LSE] * len(rows)])
+        results = ", ".join([self.output, *[_LSE] * len(rows)])
         names = ", ".join(["%o", *rows])
         operation = f"{names} = attn.attention %q, %k, %v{self._variants()}{self._optional()}"
         types = f"{self.query}, {self.query}, {self.value} -> {results}"
@@ -72,8 +78,8 @@ class Text:
 
     def gradient(self, gradients: Gradients) -> str:
         """Of the function of the arguments, output, lse, lse_low or not, d_output and d_lse or not."""
-        wanted, has_lse_gradient, has_low = gradients
-        last = [f"%output: {self.value}", f"%lse: {_LSE}"]
+        wanted, has_lse_gradient, has_low, is_wide = gradients
+        last = [f"%output: {self.output}", f"%lse: {_LSE}"]
         operation = "attn.attention_grad %q, %k, %v, %output, %lse, %d_output" + self._variants()
         if has_low:
             last.append(f"%lse_low: {_LSE}")
@@ -83,6 +89,8 @@ class Text:
             last.append(f"%d_lse: {_LSE}")
             operation += f" d_lse(%d_lse : {_LSE})"
         of = {"query": self.query, "key": self.query, "value": self.value, "sink": _SINK}
+        if is_wide:
+            of = {name: f"{type_.rpartition('x')[0]}xf32>" for name, type_ in of.items()}
         captured = [
             (f"%{self.captures[i].partition(': ')[0][1:]}", self.capture_type(i))
             for i in wanted
@@ -94,7 +102,7 @@ class Text:
         ]
         names = ", ".join(f"%d_{name}" for name in wanted)
         results = ", ".join([*[of[name] for name in wanted if isinstance(name, str)], *wide])
-        types = ", ".join([self.query, self.query, self.value, self.value, _LSE, self.value])
+        types = ", ".join([self.query, self.query, self.value, self.output, _LSE, self.value])
         types += " -> " + " ".join(
             f"d_{name}({of[name]})" for name in wanted if isinstance(name, str)
         )

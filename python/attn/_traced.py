@@ -27,7 +27,7 @@ def make_source(options: Any, **fields: Any) -> str:
 
 def attend(q: Any, k: Any, v: Any, return_lse: bool, how: Dict[str, Any]) -> Any:
     """A call without functions. `how` has scale, causal, window, sink, rows_first, options, dropout_p and
-    dropout_seed."""
+    dropout_seed, and may have out_dtype."""
     dropout, seed, window = 0.0, None, how["window"]
     if how["dropout_p"]:
         dropout, seed = make_traced_seed(how["dropout_p"], how["dropout_seed"], q)
@@ -45,6 +45,7 @@ def attend(q: Any, k: Any, v: Any, return_lse: bool, how: Dict[str, Any]) -> Any
         has_scale=how["scale"] is not None,
         has_sink=how["sink"] is not None,
         dropout=dropout,
+        out_dtype=how.get("out_dtype"),
     )
     given = Given(q, k, v, how["scale"], how["sink"], how["rows_first"], [])
     return _watched.apply(source, given, [] if seed is None else [seed], return_lse)

@@ -369,7 +369,7 @@ def _find_path(
     dropout = check_dropout(get("dropout_p", 0.0))
     seed = make_seed(get("dropout_seed"), q, device) if dropout else None
     variants = get("causal", False), get("window"), get("score"), get("mask")
-    asked = get("scale"), *variants, get("sink"), get("return_lse", False)
+    asked = get("scale"), *variants, get("sink"), get("return_lse", False), get("out_dtype")
     plan, _ = find_plan(q, k, v, device, asked, options, dropout, seed)
     shapes = [tuple(x.shape) for x in (q, k, v)]
     facts = [_library.version, plan.text.forward, shapes, get("layout", "bhsd"), list(names)]

@@ -13,6 +13,9 @@ from ._problem import is_rows_first
 from ._seed import make_seed
 from ._tuning import Options, Tuning
 
+# What an eager call is asked for, in its order.
+_ASKED = ("scale", "causal", "window", "score", "mask", "sink", "return_lse", "out_dtype")
+
 
 class _Seen:
     """The first call of one attention with arrays of one shape, and how many there were."""
@@ -70,8 +73,7 @@ class Tunings(List[Tuning]):
             if key in self._seen:
                 self._seen[key].count += 1
             else:
-                names = "scale", "causal", "window", "score", "mask", "sink", "return_lse"
-                how = dict(zip(names, asked), layout=layout)
+                how = dict(zip(_ASKED, asked), layout=layout)
                 how.update(dropout_p=dropout_p, dropout_seed=dropout_seed)
                 arrays = [x.detach() if hasattr(x, "detach") else x for x in (q, k, v)]
                 self._seen[key] = _Seen(tuple(arrays), how)
@@ -108,8 +110,7 @@ class Tunings(List[Tuning]):
         if not options:
             return
         first = group[0]
-        asked = tuple(first.how[x] for x in ("scale", "causal", "window", "score", "mask", "sink"))
-        asked = (*asked, first.how["return_lse"])
+        asked = tuple(first.how[x] for x in _ASKED)
         try:
             q, k, v = first.arrays
             of = self._find_plan(q, k, v, asked, first.how["dropout_p"], None)

@@ -5,6 +5,7 @@ comments of the files that it generates."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from typing import Any, Dict, List, Tuple
 from urllib.parse import quote
@@ -68,6 +69,12 @@ def add_options(source: str, options: OptionTexts) -> str:
 
 def read_pieces(source: str) -> Dict[str, Any]:
     return json.loads(source.rpartition(_PIECES)[2])
+
+
+@functools.lru_cache(maxsize=512)
+def has_wide_output(source: str) -> bool:
+    """Whether the output is of float32, whatever q is."""
+    return bool(read_pieces(source)["problem"].get("output"))
 
 
 def read_source(source: str, device: str) -> Plan:

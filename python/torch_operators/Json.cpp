@@ -149,6 +149,11 @@ const Json &Json::operator[](const std::string &name) const {
   return found->second;
 }
 
+const Json *Json::find(const std::string &name) const {
+  auto found = members.find(name);
+  return found == members.end() ? nullptr : &found->second;
+}
+
 const std::vector<Json> &Json::elements() const {
   if (kind != Kind::List)
     throw std::invalid_argument("expected a list");

@@ -22,6 +22,8 @@ public:
 
   /// Of an object.
   const Json &operator[](const std::string &name) const;
+  /// The same; null where it has no such member.
+  const Json *find(const std::string &name) const;
   /// Of a list.
   const std::vector<Json> &elements() const;
   std::vector<std::string> texts() const;

@@ -25,6 +25,9 @@ Source::Source(const std::string &text) {
   Json pieces = Json::read(std::string_view(text).substr(begin + kPieces.size()));
   const Json &problem = pieces["problem"];
   type = problem["type"].text();
+  // Texts of older versions do not say it.
+  const Json *output = problem.find("output");
+  outputType = output && !output->text().empty() ? output->text() : type;
   headDim = problem["head_dim"].integer();
   valueDim = problem["value_dim"].integer();
   hasScale = problem["has_scale"].isTrue();
@@ -79,6 +82,11 @@ std::string Source::queryType() const {
 
 std::string Source::valueType() const {
   return "tensor<?x?x?x" + std::to_string(valueDim) + "x" + type + ">";
+}
+
+/// Of the output.
+std::string Source::resultType() const {
+  return "tensor<?x?x?x" + std::to_string(valueDim) + "x" + outputType + ">";
 }
 
 /// Captures are "%name: type {attribute}".
@@ -175,7 +183,7 @@ std::string Source::writeFunction(const std::string &name, const std::vector<std
 
 std::string Source::writeForward(bool hasLow) const {
   std::string names = hasLow ? "%o, %lse, %lse_low" : "%o, %lse";
-  std::string results = valueType() + ", " + kRows + (hasLow ? ", " + kRows : "");
+  std::string results = resultType() + ", " + kRows + (hasLow ? ", " + kRows : "");
   std::string operation =
       names + " = attn.attention %q, %k, %v" + writeVariants() + writeOptional();
   std::string types = queryType() + ", " + queryType() + ", " + valueType() + " -> " + results;
@@ -183,7 +191,7 @@ std::string Source::writeForward(bool hasLow) const {
 }
 
 std::string Source::writeGradient(const Gradients &gradients) const {
-  std::vector<std::string> last = {"%output: " + valueType(), "%lse: " + kRows};
+  std::vector<std::string> last = {"%output: " + resultType(), "%lse: " + kRows};
   std::string operation = " = attn.attention_grad %q, %k, %v, %output, %lse, %d_output";
   operation += writeVariants();
   if (gradients.hasLow) {
@@ -215,7 +223,7 @@ std::string Source::writeGradient(const Gradients &gradients) const {
     results.push_back(wide.back());
   }
   operation = join(names, ", ") + operation + writeOptional();
-  std::string types = join({queryType(), queryType(), valueType(), valueType(), kRows}, ", ");
+  std::string types = join({queryType(), queryType(), valueType(), resultType(), kRows}, ", ");
   types += ", " + valueType() + " -> " + join(named, " ");
   if (!given.empty()) {
     operation += " wrt(" + join(given, ", ") + " : " + join(givenTypes, ", ") + ")";

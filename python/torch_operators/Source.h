@@ -42,8 +42,8 @@ public:
   /// Whether gradients read lse_low. GPUs read it only where there is a score function.
   bool readsLow(bool isOnCPU) const;
 
-  /// "f32", of q, k, v and the output.
-  std::string type;
+  /// "f32", of q, k and v, and of the output.
+  std::string type, outputType;
   int64_t headDim, valueDim;
   bool hasScale, hasSink;
   /// Options of the compiler, without the device.
@@ -60,6 +60,7 @@ private:
   std::string writeOptional() const;
   std::string queryType() const;
   std::string valueType() const;
+  std::string resultType() const;
   std::string captureType(size_t index) const;
   std::string captureName(size_t index) const;
 

@@ -170,7 +170,7 @@ static Tensor makeOutput(const Call &call) {
   auto [b, h, m] = findRows(call);
   int64_t shape[] = {b, call.rowsFirst ? m : h, call.rowsFirst ? h : m,
                      call.program.source.valueDim};
-  return makeEmpty(shape, 4, call.q.scalar_type(), call.device());
+  return makeEmpty(shape, 4, findType(call.program.source.outputType), call.device());
 }
 
 static Tensor makeRows(const Call &call) {
@@ -319,7 +319,10 @@ static std::vector<Tensor> backward(Tensor dOutput, std::optional<Tensor> dLse, 
   frame.add("lse", lse);
   if (hasLow)
     frame.add("lse_low", *lseLow);
-  Tensor denseOutput = toDense(dOutput);
+  // Products are of the elements of q.
+  Tensor denseOutput = dOutput.scalar_type() == q.scalar_type()
+                           ? toDense(dOutput)
+                           : copyDense(dOutput, q.scalar_type());
   frame.add("d_output", denseOutput, rowsFirst);
   std::optional<Tensor> denseLse;
   if (dLse) {

@@ -177,7 +177,7 @@ def test_only_what_is_wanted_is_compiled(monkeypatch):
     k.requires_grad_(False)
     output = attn.attention(q, k, v)
     got = torch.autograd.grad(output.sum(), (q, v))
-    assert texts == [(("query", "value"), False, True)]
+    assert texts == [(("query", "value"), False, True, False)]
     expected = wanted((q, k, v), torch.ones_like(output))
     check(got, (expected[0], expected[2]))
 

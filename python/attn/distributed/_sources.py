@@ -48,7 +48,7 @@ def find_source(
 
     def find(is_part: bool) -> Tuple[Any, List[Any]]:
         placed = place_parts(whole, method, is_part)
-        asked = scale, False, None, placed.score, placed.mask, sink, True
+        asked = scale, False, None, placed.score, placed.mask, sink, True, None
         return find_plan(q, k, v, q.get_device(), asked, options)
 
     kernels, arrays = find(False)
