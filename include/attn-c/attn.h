@@ -238,9 +238,11 @@ typedef struct attn_spec {
   /** The gradients of the attention of the same spec instead of the attention: from its output, its
    *  lse and the gradient of its output. Not together with pages or is_ragged. */
   int32_t is_gradient;
-  /** 0. */
-  int32_t reserved;
-  /** Of the output where the type has 8 bits: "f16", "bf16" or "f32"; null for "bf16". */
+  /** With is_gradient: whether d_query, d_key and d_value are f32, whatever the type: sums of
+   *  several such gradients are rounded once then. */
+  int32_t has_wide_gradients;
+  /** Of the output where the type has 8 bits: "f16", "bf16" or "f32"; null for "bf16". Where it has
+   *  16: "f32", or else the type. */
   const char *output_type;
 } attn_spec;
 

@@ -293,7 +293,10 @@ struct AttentionSpec {
   /// The gradients of the attention of the same spec, from its output, its lse and the gradient of
   /// its output. Not together with pages or isRagged.
   bool isGradient = false;
-  /// Of the output where the type has 8 bits: F16, BF16 or F32.
+  /// With isGradient: whether d_query, d_key and d_value are F32, whatever the type.
+  bool hasWideGradients = false;
+  /// Of the output where the type has 8 bits: F16, BF16 or F32. Where it has 16: F32, or else the
+  /// type.
   Type outputType = Type::BF16;
 };
 
@@ -338,6 +341,7 @@ inline Result<std::string> getSource(const AttentionSpec &spec) {
   said.has_alibi = spec.hasAlibi;
   said.has_documents = spec.hasDocuments;
   said.is_gradient = spec.isGradient;
+  said.has_wide_gradients = spec.hasWideGradients;
   char *source = nullptr;
   if (Status status = Status::of(attn_write_source(&said, &source)); !status)
     return status;

@@ -135,8 +135,8 @@ enum class Causal : uint8_t { No, TopLeft, BottomRight };
 ///
 /// and gives output, (B, H, M, Dv), and lse*, F32 of shape (B, H, M).
 ///
-/// With isGradient it also takes output, lse and d_output, and gives d_query, d_key, d_value,
-/// d_sink* and d_slopes*, each of the shape of what it is the gradient of.
+/// With isGradient it also takes output, lse and d_output, which is of the type of query, and gives
+/// d_query, d_key, d_value, d_sink* and d_slopes*, each of the shape of what it is the gradient of.
 ///
 /// With isRagged the first arguments are others:
 ///
@@ -193,7 +193,11 @@ struct AttentionSpec {
   /// The gradients of the attention of the same spec instead of the attention: from its output, its
   /// lse and the gradient of its output. Not together with pages or isRagged.
   bool isGradient = false;
-  /// Of the output where the type has 8 bits: F16, BF16 or F32.
+  /// With isGradient: whether d_query, d_key and d_value are F32, whatever the type: sums of
+  /// several such gradients are rounded once then.
+  bool hasWideGradients = false;
+  /// Of the output where the type has 8 bits: F16, BF16 or F32. Where it has 16: F32, or else the
+  /// type.
   DataType outputType = DataType::BF16;
 };
 

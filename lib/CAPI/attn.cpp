@@ -195,6 +195,7 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   read.hasAlibi = spec.has_alibi;
   read.hasDocuments = spec.has_documents;
   read.isGradient = spec.is_gradient;
+  read.hasWideGradients = spec.has_wide_gradients;
   if (Status status = checkSpec(read); !status.ok()) {
     auto [word, rest] = StringRef(status.message).split(':');
     return expected("spec: " + llvm::convertToSnakeFromCamelCase(word) + ":" + rest);

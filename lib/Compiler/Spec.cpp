@@ -18,6 +18,13 @@ static bool isScaled(DataType type) {
   return type == DataType::F8E4M3FN || type == DataType::F8E5M2;
 }
 
+/// Elements of 16 bits have an output of theirs or of f32. `outputType` has a default for elements
+/// of 8 bits, so that no other one tells what a program said.
+static DataType getOutputType(const AttentionSpec &spec) {
+  bool isWide = spec.outputType == DataType::F32 || isScaled(spec.type);
+  return isWide ? spec.outputType : spec.type;
+}
+
 namespace {
 /// Writes the function of a spec.
 class Writer {
@@ -26,16 +33,16 @@ public:
       : spec(spec), isScaled(attn::isScaled(spec.type)), element(getName(spec.type)),
         q(getTensor("?x?x?", spec.headDim)),
         v(getTensor("?x?x?", spec.valueDim ? spec.valueDim : spec.headDim)), wideQ(widen(q)),
-        wideV(widen(v)) {}
+        wideV(widen(v)), output(isScaled ? wideV : setElement(v, getOutputType(spec))) {}
 
   std::string write() const {
     if (spec.isGradient)
       return writeGradient();
-    std::string results = wideV + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
+    std::string results = output + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
     std::string names = std::string("%output") + (spec.returnsLse ? ", %lse" : "");
     std::string returned = results, returnedNames = names;
     if (spec.isRagged) {
-      returned = getRows(wideV) + (spec.returnsLse ? ", tensor<?x?xf32>" : "");
+      returned = getRows(output) + (spec.returnsLse ? ", tensor<?x?xf32>" : "");
       returnedNames = std::string("%rows_output") + (spec.returnsLse ? ", %rows_lse" : "");
     }
     return formatv(
@@ -48,8 +55,10 @@ public:
 private:
   std::string writeGradient() const {
     constexpr StringLiteral lse = "tensor<?x?x?xf32>";
-    SmallVector<std::string> names = {"%d_query", "%d_key", "%d_value"}, types = {q, q, v};
-    std::string wanted = formatv("d_query({0}) d_key({0}) d_value({1})", q, v);
+    DataType type = spec.hasWideGradients ? DataType::F32 : spec.type;
+    std::string ofQ = setElement(q, type), ofV = setElement(v, type);
+    SmallVector<std::string> names = {"%d_query", "%d_key", "%d_value"}, types = {ofQ, ofQ, ofV};
+    std::string wanted = formatv("d_query({0}) d_key({0}) d_value({1})", ofQ, ofV);
     auto want = [&](StringRef name, StringRef word) {
       names.push_back(("%d_" + name).str());
       types.push_back(kHeads.str());
@@ -60,13 +69,13 @@ private:
     if (spec.hasAlibi)
       want("slopes", "d_wrt");
     std::string returned = join(types, ", "), all = join(names, ", ");
-    return formatv("func.func @attention_gradient({0}, %output: {1}, %lse: {2}, %d_output: {1}) -> "
-                   "({3}) {{\n{4}  {5} = attn.attention_grad %query, %key, %value, %output, %lse, "
-                   "%d_output{6}{7}\n{8}      : {9}, {9}, {1}, {1}, {2}, {1} -> {10}\n"
+    return formatv("func.func @attention_gradient({0}, %output: {11}, %lse: {2}, %d_output: {1}) "
+                   "-> ({3}) {{\n{4}  {5} = attn.attention_grad %query, %key, %value, %output, "
+                   "%lse, %d_output{6}{7}\n{8}      : {9}, {9}, {1}, {11}, {2}, {1} -> {10}\n"
                    "  return {5} : {3}\n}\n",
                    writeArguments(), v, lse, returned, writeViews(), all, writeWords(),
                    spec.hasAlibi ? formatv(" wrt(%slopes : {0})", kHeads).str() : "",
-                   writeRegions(), q, wanted);
+                   writeRegions(), q, wanted, output);
   }
 
   std::string getTensor(StringRef shape, int64_t columns) const {
@@ -74,9 +83,11 @@ private:
   }
   /// The same tensor of the numbers that elements with scales stand for.
   std::string widen(StringRef tensor) const {
-    if (!isScaled)
-      return tensor.str();
-    return (tensor.drop_back(element.size() + 1) + getName(spec.outputType) + ">").str();
+    return isScaled ? setElement(tensor, spec.outputType) : tensor.str();
+  }
+  /// The same tensor of elements of another type than its own.
+  std::string setElement(StringRef tensor, DataType type) const {
+    return (tensor.drop_back(element.size() + 1) + getName(type) + ">").str();
   }
   std::string getPool(int64_t columns) const {
     return getTensor(formatv("?x{0}x?", spec.pageSize).str(), columns);
@@ -160,7 +171,7 @@ private:
                       "{1}\n",
                       name, getRows(type), type, kLengths);
     };
-    place("output", wideV);
+    place("output", output);
     if (spec.returnsLse)
       place("lse", "tensor<?x?x?xf32>");
     return text;
@@ -298,6 +309,8 @@ private:
   StringRef element;
   /// The types of queries and keys, and of values; and the types of what they stand for.
   std::string q, v, wideQ, wideV;
+  /// Of the output.
+  std::string output;
 };
 } // namespace
 

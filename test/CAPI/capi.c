@@ -409,6 +409,14 @@ static void testWriteSource(void) {
          strstr(text, "#attn.softcap<3.0") && strstr(text, "#attn.alibi<bottom_right>") &&
          strstr(text, "attn.attention_grad") && strstr(text, "d_wrt(tensor<?xf32>)"));
   attn_string_free(text);
+  training.type = "bf16";
+  training.output_type = "f32";
+  training.has_wide_gradients = 1;
+  EXPECT(attn_write_source(&training, &text) == ATTN_OK && text &&
+         strstr(text, "%output: tensor<?x?x?x16xf32>") &&
+         strstr(text, "%d_output: tensor<?x?x?x16xbf16>") &&
+         strstr(text, "d_query(tensor<?x?x?x16xf32>)"));
+  attn_string_free(text);
   training.page_size = 8;
   EXPECT_ERROR(attn_write_source(&training, &text), ATTN_INVALID_ARGUMENT,
                "spec: is_gradient: expected keys and values in one piece");

@@ -245,6 +245,44 @@ TEST(TrainingSpecTest, KernelsOfAGPU) {
   }
 }
 
+/// Elements of 16 bits whose output, and whose gradients, are f32.
+TEST(TrainingSpecTest, WideResults) {
+  AttentionSpec spec;
+  spec.type = DataType::F16, spec.headDim = 16, spec.returnsLse = true;
+  auto getTypes = [&](bool isGradient) {
+    spec.isGradient = isGradient;
+    Result<CompiledFunction> function = compile(spec);
+    EXPECT_TRUE(function) << function.getStatus().str();
+    std::vector<DataType> types;
+    for (const auto *values : {&function->getInfo().arguments, &function->getInfo().results})
+      for (const ValueInfo &value : *values)
+        types.push_back(value.type);
+    return types;
+  };
+  using enum DataType;
+  EXPECT_EQ(getTypes(false), (std::vector{F16, F16, F16, F16, F32}));
+  EXPECT_EQ(getTypes(true), (std::vector{F16, F16, F16, F16, F32, F16, F16, F16, F16}));
+  spec.outputType = F32;
+  EXPECT_EQ(getTypes(false), (std::vector{F16, F16, F16, F32, F32}));
+  EXPECT_EQ(getTypes(true), (std::vector{F16, F16, F16, F32, F32, F16, F16, F16, F16}));
+  spec.hasWideGradients = true;
+  EXPECT_EQ(getTypes(true), (std::vector{F16, F16, F16, F32, F32, F16, F32, F32, F32}));
+  CompileOptions cuda;
+  cuda.device = DeviceKind::CUDA;
+  cuda.way = "long";
+  spec.headDim = 64;
+  for (const char *target : {"sm_90a", "sm_80", "sm_120a"}) {
+    cuda.target = target;
+    for (bool isGradient : {false, true}) {
+      spec.isGradient = isGradient;
+      Result<KernelImage> image = emit(getSource(spec), cuda);
+      EXPECT_TRUE(bool(image)) << image.getStatus().str();
+    }
+  }
+  spec.isGradient = false, spec.isRagged = true;
+  EXPECT_TRUE(bool(emit(getSource(spec), cuda)));
+}
+
 TEST(TrainingSpecTest, WordsThatContradict) {
   auto getError = [](const std::function<void(AttentionSpec &)> &change) {
     AttentionSpec spec;
