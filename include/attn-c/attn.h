@@ -139,6 +139,8 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    stay     on GPUs, whether blocks stay, one for each multiprocessor, and take one tile of rows
  *             after the other: auto (where that was measured to be faster), or on or off (one
  *             kernel for all calls)
+ *    reserve  on GPUs, multiprocessors that blocks that stay leave to other kernels, as to those
+ *             that move data between GPUs; 0. Results are the same bits
  *    slack    on GPUs, by which factor 2^slack, from 0 to 16, the maximum of a row may lag before
  *             what is summed is scaled. -1, the default, and 0 for none; 8 is 1 % faster, 3 % at
  *             D = 256, for 1.04 times the rounding error (1.2 where few weights are most of a sum)

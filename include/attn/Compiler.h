@@ -89,6 +89,10 @@ struct CompileOptions {
   /// other. This hides how blocks begin and end but takes registers. "auto": where it was measured
   /// to be faster; "on" and "off": one kernel for all calls.
   std::string stay = "auto";
+  /// CUDA: multiprocessors that blocks that stay leave to other kernels. A kernel that moves data
+  /// between GPUs otherwise waits for all of these blocks. Results are the same bits: parts of keys
+  /// are counted as with 0. Blocks that do not stay leave theirs by themselves.
+  int64_t reserve = 0;
   /// CUDA: the maximum of a row may lag by a factor of 2^slack before sums are scaled; 0 to 16. -1:
   /// it never lags, as in the definition. Sums are then scaled in each step or, as with 0, where a
   /// maximum rose, whichever was measured to be faster; both give the same bits. 8 is 1 % faster,

@@ -116,6 +116,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setNumber(name, text, to.pack);
   if (name == "slack")
     return setNumber(name, text, to.slack);
+  if (name == "reserve")
+    return setNumber(name, text, to.reserve);
   if (name == "search")
     return setNumber(name, text, to.search);
   if (name == "way")
@@ -134,7 +136,7 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return to.cacheDirectory = value, ATTN_OK;
   return fail(
       "options: expected device, cpu, threads, target, block-m, block-n, splits, fused, pack, way, "
-      "lazy, stay, slack, search, entry, cache or cache-dir, got '" +
+      "lazy, stay, reserve, slack, search, entry, cache or cache-dir, got '" +
       name + "'");
 }
 

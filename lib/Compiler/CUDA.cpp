@@ -78,6 +78,15 @@ static int64_t getMaxBatches(ArrayRef<KernelPlan> plans) {
   return most;
 }
 
+/// Leaves multiprocessors to other kernels, where blocks stay.
+static void reserve(MutableArrayRef<KernelPlan> plans, int64_t count) {
+  for (KernelPlan &plan : plans)
+    for (std::vector<SizeFactor> &factors : plan.grid)
+      for (SizeFactor &factor : factors)
+        if (factor.argument == SizeFactor::kMultiprocessors)
+          factor.less = static_cast<unsigned>(count);
+}
+
 static CUDAOptions getCUDAOptions(ParsedSource &parsed, const CompileOptions &options) {
   CUDAOptions cuda;
   cuda.entry = parsed.entry.getName().str();
@@ -142,6 +151,7 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   setAlignments(*plan.rules, code->plans);
   plan.rules->maxBatches = getMaxBatches(code->plans);
   plan.kernels = std::move(code->plans);
+  reserve(plan.kernels, options.reserve);
   // By itself a way is for all calls.
   for (KernelPlan &kernel : isOne ? MutableArrayRef(plan.kernels) : MutableArrayRef<KernelPlan>()) {
     kernel.way.clear();

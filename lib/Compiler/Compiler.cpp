@@ -131,7 +131,8 @@ std::vector<WayInfo> CompiledFunction::getWays() const {
 Status checkOptions(const CompileOptions &options) {
   for (auto [name, value, least] : {std::tuple("block-m", options.blockM, int64_t(0)),
                                     std::tuple("block-n", options.blockN, int64_t(0)),
-                                    std::tuple("splits", options.splits, int64_t(1))})
+                                    std::tuple("splits", options.splits, int64_t(1)),
+                                    std::tuple("reserve", options.reserve, int64_t(0))})
     if (value < least || value > (int64_t(1) << 20))
       return {StatusCode::InvalidArgument,
               formatv("{0}: expected a number from {1} to 2^20, got {2}", name, least, value), ""};
@@ -167,6 +168,9 @@ Overrides getOverrides(const CompileOptions &options) {
       said.set(field, value);
   if (options.stay != "auto")
     said.setStay(options.stay == "on");
+  // Its blocks would take the multiprocessors that those that stay leave.
+  if (options.reserve > 0)
+    said.set(&Schedule::tail, 0);
   return said;
 }
 

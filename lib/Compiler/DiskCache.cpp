@@ -71,6 +71,8 @@ CacheKey getImageKey(std::string_view source, const CompileOptions &options, con
   std::string text =
       formatv("{0} fused={1} pack={2} way={3} entry={4}", getOverrides(options).str(),
               options.fused, options.pack, options.way, options.entry);
+  if (options.reserve > 0)
+    text += formatv(" reserve={0}", options.reserve);
   if (request.what == EmitRequest::What::Way)
     text += " only=" + request.way;
   return getDiskKey(source, text, (machine.name + machine.ptx).str());

@@ -123,6 +123,15 @@ static Status refuseWay(std::string_view way, ArrayRef<WayPlan> ways) {
           ""};
 }
 
+/// Of blocks that stay, how many there are.
+static void printStaying(raw_ostream &os, const KernelPlan &plan) {
+  for (const SizeFactor &factor : plan.grid[0])
+    if (factor.argument == SizeFactor::kMultiprocessors && factor.less > 0)
+      os << formatv(
+          "// reserve     {0} multiprocessors that blocks of {1} leave to other kernels\n",
+          factor.less, plan.name);
+}
+
 static void printPlans(raw_ostream &os, ArrayRef<KernelPlan> plans) {
   for (const KernelPlan &plan : plans) {
     auto numMaps = count_if(plan.parameters, [](const KernelParameter &parameter) {
@@ -133,6 +142,7 @@ static void printPlans(raw_ostream &os, ArrayRef<KernelPlan> plans) {
         "{5} of them tensor maps\n",
         plan.name, plan.target, plan.block[0] * plan.block[1] * plan.block[2],
         plan.dynamicSharedBytes, plan.parameters.size(), numMaps);
+    printStaying(os, plan);
     if (!plan.scratch.empty())
       os << formatv(
           "// scratch     {0} tensors that {1} leaves for later kernels, in memory of each "

@@ -53,8 +53,12 @@ static json::Array toArray(llvm::ArrayRef<SizeFactor> factors);
 static json::Value toValue(const SizeFactor &factor) {
   if (factor.argument == SizeFactor::kParts)
     return json::Object{{"parts", factor.dim}, {"of", toArray(factor.of)}};
-  if (factor.argument == SizeFactor::kMultiprocessors)
-    return json::Object{{"multiprocessors", factor.dim}};
+  if (factor.argument == SizeFactor::kMultiprocessors) {
+    json::Object object{{"multiprocessors", factor.dim}};
+    if (factor.less != 0)
+      object["less"] = factor.less;
+    return object;
+  }
   if (factor.argument == SizeFactor::kMemoryRate)
     return json::Object{{"memory_rate", true}};
   if (factor.argument < 0)
@@ -219,7 +223,7 @@ static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path p
     return mapper.map("constant", factor.dim);
   if (value.getAsObject()->get("multiprocessors")) {
     factor.argument = SizeFactor::kMultiprocessors;
-    return mapper.map("multiprocessors", factor.dim);
+    return mapper.map("multiprocessors", factor.dim) && mapper.mapOptional("less", factor.less);
   }
   if (value.getAsObject()->get("memory_rate")) {
     factor.argument = SizeFactor::kMemoryRate;

@@ -81,7 +81,8 @@ struct KernelParameter {
 /// * the GB that memory moves in a second.
 struct SizeFactor {
   static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3, kMemoryRate = -4;
-  /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device.
+  /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device but
+  /// `less`, or times 1.
   /// kParts: at most `dim`, and at most the first of `of`; the others are the blocks that parts
   /// multiply (countParts). `divisor` is how many blocks the device runs at a time.
   int argument = kConstant;

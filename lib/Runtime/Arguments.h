@@ -10,6 +10,7 @@
 
 #include "attn/Runtime.h"
 #include "lib/Plan/KernelPlan.h"
+#include <algorithm>
 #include <optional>
 
 namespace attn {
@@ -37,10 +38,16 @@ Status explainNoTensor(const SizeFactor &factor, LaunchArguments arguments);
 /// One more than the highest argument that a factor reads.
 unsigned countArguments(const SizeFactor &factor);
 
+/// The multiprocessors that have blocks.
+inline unsigned countTaken(const SizeFactor &factor, int multiprocessors) {
+  return static_cast<unsigned>(
+      std::max<int64_t>(int64_t(multiprocessors) - int64_t(factor.less), 1));
+}
+
 /// Makes a constant of what the device decides.
 inline void bindDevice(SizeFactor &factor, const DeviceInfo &device) {
   if (factor.argument == SizeFactor::kMultiprocessors)
-    factor = {SizeFactor::kConstant, factor.dim * static_cast<unsigned>(device.multiprocessors), 1};
+    factor = {SizeFactor::kConstant, factor.dim * countTaken(factor, device.multiprocessors), 1};
   if (factor.argument == SizeFactor::kMemoryRate)
     factor = {SizeFactor::kConstant, static_cast<unsigned>(device.memoryRate), 1};
   if (factor.argument == SizeFactor::kParts)

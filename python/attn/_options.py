@@ -40,6 +40,10 @@ class Options(Mapping[str, Any]):
         stay: GPU only. "auto", "on" or "off": whether blocks stay, one for each multiprocessor, and
             take one tile of rows after the other. "auto": where it was measured to be faster; "on"
             and "off" make one kernel for all calls.
+        reserve: GPU only. Multiprocessors that blocks that stay leave to other kernels,
+            such as NCCL's, which otherwise wait for all of these blocks; 0. The results are the same
+            bits. The number of parts of split keys does not change. FlashAttention-3 calls it
+            sm_margin.
         slack: GPU only. The maximum of a row may lag by a factor of 2^slack before sums are scaled;
             0 to 16. -1 and 0: it never lags. 8 is 1 % faster, and 3 % at D = 256, for 1.04 times
             the rounding error (1.2 times where few weights are most of the sum).
@@ -59,6 +63,7 @@ class Options(Mapping[str, Any]):
     pack: Optional[Literal[0, 2, 4, 8, 16, 32, 64]] = None
     way: Optional[Literal["auto", "lengths", "short", "long", "few", "narrow", "groups"]] = None
     stay: Union[Switch, Literal["auto"], None] = None
+    reserve: Optional[int] = None
     slack: Optional[int] = None
 
     @functools.cached_property

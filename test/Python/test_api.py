@@ -192,6 +192,13 @@ def test_explain_for_a_gpu():
     text = attn.explain("float16", 64, device="cuda", until="tile", options={"splits": 4})
     for part in ("attention_split for sm_90a", "// scratch     2 tensors", "@attention_merge"):
         assert part in text
+    for reserve in (0, 8):
+        how = dict(causal=True, device="cuda", until="problem", options={"reserve": reserve})
+        text = attn.explain("bfloat16", 128, **how)
+        line = f"// reserve     {reserve} multiprocessors that blocks of attention leave to other kernels"
+        assert (line in text) == (reserve > 0) and "blocks stay" in text
+    with pytest.raises(attn.Error, match="reserve: expected a number from 0 to 2\\^20, got -1"):
+        attn.explain("bfloat16", 128, device="cuda", options={"reserve": -1})
     for slack in (0, 8):
         text = attn.explain("float16", 128, causal=True, device="cuda", until="problem", options={"slack": slack})
         assert f"slack = {slack}" in text

@@ -249,6 +249,8 @@ def test_schedule_of_causal_parts():
 
     pinned = read_source(pin_schedule(find(None)), "cuda:0").options
     assert ("stay", "on") in pinned and ("slack", "0") in pinned
+    reserving = read_source(pin_schedule(find({"reserve": 8})), "cuda:0").options
+    assert ("stay", "on") in reserving and ("reserve", "8") in reserving
     own = find({"block_m": 64})
     assert pin_schedule(own) == own
     assert ("block_m", "64") in read_source(add_options(own, (("block_m", "32"),)), "cpu").options

@@ -113,6 +113,24 @@ def test_what_is_refused():
         flash_attn.flash_attn_func(q, k, v, block_table=None)
 
 
+def test_margins(monkeypatch):
+    """Multiprocessors that are left to others are an option."""
+    given = inputs()
+    told = []
+    attend = attn.attention
+    monkeypatch.setattr(attn, "attention", lambda *x, **how: told.append(how["options"]) or attend(*x, **how))
+    for deterministic, expected in ((False, {"reserve": 8}), (True, {"reserve": 8, "fused": "off"})):
+        got = flash_attn.flash_attn_func(*given, sm_margin=8, deterministic=deterministic)
+        assert torch.equal(got, flash_attn.flash_attn_func(*given))
+        assert told[-2:] == [expected, None]
+    q, k, v = given[0], given[1], given[2]
+    flash_attn.flash_attn_with_kvcache(q, k, v, sm_margin=4)
+    assert told[-1] == {"reserve": 4}
+    for margin in (-1, 1.5, True):
+        with pytest.raises(attn.Error, match="sm_margin: expected a number of multiprocessors, got"):
+            flash_attn.flash_attn_func(*given, sm_margin=margin)
+
+
 def test_the_triple_of_who_asks_for_weights():
     q, k, v = inputs()
     output, lse, weights = flash_attn.flash_attn_func(q, k, v, return_attn_probs=True)

@@ -69,6 +69,38 @@ TEST_F(CompileCUDATest, LengthsChooseTheKernel) {
   }
 }
 
+// Blocks that stay leave what they are told to, and no blocks follow them there.
+TEST_F(CompileCUDATest, LeavesMultiprocessors) {
+  options.way = "short";
+  for (Causal causal : {Causal::No, Causal::BottomRight}) {
+    spec.causal = causal;
+    for (int64_t reserve : {0, 8, 1000}) {
+      options.reserve = reserve;
+      fake->launches.clear();
+      ASSERT_TRUE(run(compileSpec()).ok());
+      ASSERT_EQ(fake->launches.size(), 1u);
+      unsigned blocks = fake->launches[0].config.gridX;
+      if (reserve == 0)
+        EXPECT_EQ(blocks % 132, 0u) << blocks;
+      else
+        EXPECT_EQ(blocks, reserve == 8 ? 124u : 1u);
+    }
+  }
+  options.reserve = 8;
+  Result<std::string> text = explain(getSource(spec), options, "ptx", "");
+  ASSERT_TRUE(text) << text.getStatus().str();
+  EXPECT_NE(text->find("// reserve     8 multiprocessors that blocks of attention leave"),
+            std::string::npos);
+  // A grid of tiles is what it was.
+  options.stay = "off";
+  fake->launches.clear();
+  ASSERT_TRUE(run(compileSpec()).ok());
+  EXPECT_EQ(fake->launches[0].config.gridY * fake->launches[0].config.gridZ, 16u);
+  fake->launches.clear();
+  options.reserve = -1;
+  expectInvalid(getError(), "reserve: expected a number from 0 to 2^20, got -1");
+}
+
 // At D = 96 few rows are as good as few keys: tiles of 192 rows would leave a third of them empty.
 TEST_F(CompileCUDATest, FewRowsAreShortToo) {
   options.way = "lengths";

@@ -24,6 +24,7 @@ static KernelPlan makePlan() {
                      {Kind::Scalar, 5, 0, "f32", {}}};
   plan.grid[0] = {{0, 2, 128}};
   plan.grid[1] = {{0, 1, 1}, {-1, 4, 1}};
+  plan.grid[2] = {{SizeFactor::kMultiprocessors, 1, 1, 1, 1, {}, 8}};
   plan.block = {384, 1, 1};
   plan.cluster = {2, 1, 1};
   plan.dynamicSharedBytes = 163912;

@@ -349,6 +349,18 @@ TEST_F(LaunchTest, GridOfMultiprocessors) {
   EXPECT_EQ(fake->launches[0].config.gridX, 264u);
 }
 
+// Those that others are to have are left, and one is not.
+TEST_F(LaunchTest, GridLeavesMultiprocessors) {
+  KernelPlan plan = makePlan();
+  for (auto [less, blocks] : {std::pair(8u, 124u), {131u, 1u}, {132u, 1u}, {1u << 20, 1u}}) {
+    fake->launches.clear();
+    plan.grid = {{{{SizeFactor::kMultiprocessors, 1, 1, 1, 1, {}, less}}, {}, {}}};
+    Kernel kernel = load(plan);
+    ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+    EXPECT_EQ(fake->launches[0].config.gridX, blocks);
+  }
+}
+
 TEST_F(LaunchTest, ClustersFillTheGrid) {
   KernelPlan plan = makePlan();
   plan.cluster = {2, 1, 1};

@@ -108,6 +108,10 @@ struct CommandLine {
   cl::opt<std::string> stay{
       "stay", cl::desc("cuda: whether blocks stay (default: auto, the target's rule)"),
       cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
+  cl::opt<int64_t> reserve{"reserve",
+                           cl::desc("cuda: multiprocessors that blocks that stay leave to other\n"
+                                    "kernels (default: 0)"),
+                           cl::init(0), cl::cat(category)};
   cl::opt<int64_t> slack{"slack",
                          cl::desc("cuda: by which factor 2^slack, 0 to 16, maxima of rows may lag\n"
                                   "before sums are scaled (default: -1, they are exact)"),
@@ -201,6 +205,7 @@ static CompileOptions getCompileOptions(const CommandLine &line) {
   options.way = line.way;
   std::string stay = line.stay;
   options.stay = stay == "true" ? "on" : stay == "false" ? "off" : stay;
+  options.reserve = line.reserve;
   options.slack = line.slack;
   return options;
 }
@@ -296,8 +301,8 @@ static llvm::Expected<Room> findStart(const CommandLine &line, ModuleOp module) 
     return llvm::createStringError("expected one target with a program of " + describe(*start) +
                                    ", which is for one machine, got " + line.targetName);
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{
-           &line.blockM, &line.blockN, &line.splits, &line.way, &line.stay, &line.slack,
-           &line.fused, &line.entry})
+           &line.blockM, &line.blockN, &line.splits, &line.way, &line.stay, &line.reserve,
+           &line.slack, &line.fused, &line.entry})
     if (option->getNumOccurrences())
       return llvm::createStringError("expected --" + option->ArgStr + " with a program of " +
                                      describe(Room::Problem) + ", got one of " + describe(*start));

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 import torch
 
@@ -82,6 +82,13 @@ def read_window(window_size: Any, causal: bool) -> Window:
     is_bound = lambda side: side is not None and 0 <= side < 1 << 30  # noqa: E731
     left, right = (side if is_bound(side) else None for side in window_size)
     return left, 0 if causal else right
+
+
+def read_margin(sm_margin: Any) -> Optional[Dict[str, int]]:
+    """The options that leave so many multiprocessors to other kernels; None for none."""
+    if isinstance(sm_margin, bool) or not isinstance(sm_margin, int) or not 0 <= sm_margin <= 1 << 20:
+        refuse("sm_margin", "a number of multiprocessors", repr(sm_margin))
+    return {"reserve": sm_margin} if sm_margin else None
 
 
 def check_softcap(softcap: Any) -> float:

@@ -3,7 +3,7 @@ lengths stay on the device; nothing waits for them."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 import torch
 
@@ -20,6 +20,7 @@ from ._arguments import (
     check_matrices,
     check_softcap,
     check_tensor,
+    read_margin,
     read_window,
     refuse_others,
 )
@@ -84,7 +85,10 @@ def _fill(length: Any, count: int, like: Any) -> Any:
     return torch.full((count,), length, dtype=torch.int32, device=like.device)
 
 
-def _attend(q: Any, cache: _Cache, window: Window, how: How) -> Tuple[Any, Any]:
+def _attend(
+    q: Any, cache: _Cache, window: Window, how: How, texts: Optional[Dict[str, int]]
+) -> Tuple[Any, Any]:
+    """`texts` are options of the compiler."""
     k, v, length, begin = cache
     if 0 in q.shape[:2]:
         # Captured tensors have an element at least.
@@ -107,7 +111,7 @@ def _attend(q: Any, cache: _Cache, window: Window, how: How) -> Tuple[Any, Any]:
         mask = _make_causal(shift, begin) if is_causal else _make_mask(length, shift, begin, window)
     score = make_score(how.softcap, how.slopes, shift=shift)
     q, k, v = (to_dense(x) for x in (q, k, v))
-    options = dict(scale=how.scale, causal=causal, window=sides, sink=how.sink)
+    options = dict(scale=how.scale, causal=causal, window=sides, sink=how.sink, options=texts)
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
         return _flex_node.attend(q, k, v, score, mask, rows_first=True, **options)
     return attn.attention(
@@ -185,8 +189,9 @@ def flash_attn_with_kvcache(
     With cu_seqlens_q too, max_seqlen_q says how many rows a sequence has at most, and q is copied.
     A call with pages ends a graph of torch.compile.
 
-    num_splits, pack_gqa, sm_margin and scheduler_metadata choose kernels there, and nothing here; so does
-    max_seqlen_q without pages.
+    num_splits, pack_gqa and scheduler_metadata choose kernels there, and nothing here; so does max_seqlen_q
+    without pages. sm_margin is the option `reserve`; kernels of pages and of rows of sequences leave their
+    multiprocessors by themselves.
 
     Raises:
         Error: an argument that does not fit, or one that attn does not serve: qv, the descales,
@@ -228,6 +233,7 @@ def flash_attn_with_kvcache(
     check_slopes(alibi_slopes, q, num_batches)
     check_floats("learnable_sink", learnable_sink, q, (q.shape[-2],))
     window, softcap = read_window(window_size, causal), check_softcap(softcap)
+    texts = read_margin(sm_margin)
     lengths = _read_lengths(cache_seqlens, q, capacity, num_batches)
     new = None
     if k is not None or v is not None:
@@ -258,7 +264,7 @@ def flash_attn_with_kvcache(
             if is_ragged:
                 found = _attend_ragged(q, cu_seqlens_q, cache, window, how)
             else:
-                found = _attend(q, cache, window, how)
+                found = _attend(q, cache, window, how, texts)
     return found if return_softmax_lse else found[0]
 
 

@@ -8,13 +8,14 @@ does not serve are refused by name; none is ignored.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 
 import attn
 
 from .._library import refuse
+from ._arguments import read_margin
 from ._kvcache import flash_attn_with_kvcache
 from ._varlen import (
     flash_attn_varlen_func,
@@ -68,12 +69,14 @@ def flash_attn_func(
     *,
     learnable_sink: Optional[torch.Tensor] = None,
     return_lse: bool = False,
+    sm_margin: int = 0,
 ) -> Any:
     """q (B, M, H, D), k (B, N, Hkv, D), v (B, N, Hkv, Dv); returns (B, M, H, Dv), and with return_lse
     also (B, H, M), natural logarithms. With return_attn_probs it returns (output, lse, None).
 
     `causal` and `window_size` count from the bottom-right, as there. Gradients follow for q, k, v and
-    learnable_sink, and are the same bits each time if `deterministic` says so.
+    learnable_sink, and are the same bits each time if `deterministic` says so. sm_margin is the option
+    `reserve` of `attn.attention`.
 
     Raises:
         Error: a dropout_p that is no probability, or return_attn_probs with dropout.
@@ -81,6 +84,7 @@ def flash_attn_func(
     refuse_weights(return_attn_probs, dropout_p)
     left, right = (None if side is None or side < 0 else side for side in window_size)
     wants_lse = return_lse or return_attn_probs
+    options: Dict[str, Any] = {**(read_margin(sm_margin) or {}), **({"fused": "off"} if deterministic else {})}
     found = attn.attention(
         q,
         k,
@@ -93,7 +97,7 @@ def flash_attn_func(
         layout="bshd",
         return_lse=wants_lse,
         dropout_p=dropout_p,
-        options={"fused": "off"} if deterministic else None,
+        options=options or None,
     )
     return give(*found, return_lse, return_attn_probs) if wants_lse else found
 
