@@ -7,8 +7,10 @@ from typing import Any, Dict, Literal, Optional, Tuple, Union, overload
 from . import _dynamo
 from ._arrays import type_name
 from ._eager import call
+from ._library import refuse
 from ._problem import is_rows_first
 from ._scaled import Scales, attend, is_narrow
+from ._state import attend_from
 from ._words import fail_unexpected
 from .typing import (
     Array,
@@ -47,6 +49,7 @@ def attention(
     v_descale: Scale = None,
     descale_block: Optional[Union[int, Tuple[int, int]]] = None,
     out_dtype: Optional[DType] = None,
+    state: Optional[Tuple[ArrayT, ArrayT]] = None,
 ) -> ArrayT: ...
 
 
@@ -72,6 +75,7 @@ def attention(
     v_descale: Scale = None,
     descale_block: Optional[Union[int, Tuple[int, int]]] = None,
     out_dtype: Optional[DType] = None,
+    state: Optional[Tuple[ArrayT, ArrayT]] = None,
 ) -> Tuple[ArrayT, ArrayT]: ...
 
 
@@ -97,6 +101,7 @@ def attention(
     v_descale: Scale = None,
     descale_block: Optional[Union[int, Tuple[int, int]]] = None,
     out_dtype: Optional[DType] = None,
+    state: Optional[Tuple[ArrayT, ArrayT]] = None,
 ) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
 
 
@@ -121,6 +126,7 @@ def attention(
     v_descale: Scale = None,
     descale_block: Optional[Union[int, Tuple[int, int]]] = None,
     out_dtype: Optional[DType] = None,
+    state: Optional[Tuple[Any, Any]] = None,
     **others: Any,
 ) -> Any:
     """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
@@ -160,6 +166,11 @@ def attention(
         out_dtype: of the output: that of q, or float32, in which no sum is rounded before others are
             added to it (`merge`). That of q if None. Where q has 8 bits: float16, bfloat16 or float32;
             bfloat16 if None.
+
+        state: (output, lse), float32 of the shapes that a call with return_lse gives: attention of
+            the same queries to other keys. The softmax goes on from there, so that the result is
+            attention to the keys of both. A sink is given to one of the calls. With
+            out_dtype="float32" nothing is rounded between calls. Elements of 8 bits have none.
 
     Returns:
         The output, in the library, device and layout of q, with Dv columns; or (output, lse)
@@ -213,6 +224,12 @@ def attention(
     how: Dict[str, Any]
     scales_given = q_descale is not None or k_descale is not None or v_descale is not None
     has_scales = scales_given or is_narrow(q)
+    if state is not None:
+        if has_scales:
+            refuse("state", "None where elements have 8 bits", "one")
+        how = dict(scale=scale, causal=causal, window=window, score=score, mask=mask, sink=sink)
+        how.update(layout=layout, options=options, dropout_p=dropout_p, dropout_seed=dropout_seed)
+        return attend_from(state, attention, q, k, v, return_lse, {**how, "out_dtype": out_dtype})
     if _dynamo.is_compiling() and not has_scales:
         how = dict(
             scale=scale, causal=causal, window=window, sink=sink, options=options

@@ -124,7 +124,7 @@ def test_keywords_agree():
     # Dropout, which has a seed for each call, is the call's alone, and so are hints at other names.
     # Elements of 8 bits are the call's too.
     narrow = "q_descale", "k_descale", "v_descale", "descale_block"
-    its_own = "q", "k", "v", "scale", "sink", "dropout_p", "dropout_seed", "others", *narrow
+    its_own = "q", "k", "v", "scale", "sink", "dropout_p", "dropout_seed", "others", *narrow, "state"
     common = keywords(attn.attention, *its_own)
     assert common.items() < keywords(attn.compile).items()
 
