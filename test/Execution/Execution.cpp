@@ -64,9 +64,10 @@ std::vector<Array> callReference(CompiledKernel &reference, std::vector<Input> &
 }
 
 static std::string describe(const Variant &variant, const Problem &problem) {
-  return llvm::formatv("{0} {1}{9} D={2} Dv={3} block={4}x{5} splits={6} way={7} cpu={8}",
+  return llvm::formatv("{0} {1}{9}{10} D={2} Dv={3} block={4}x{5} splits={6} way={7} cpu={8}",
                        variant.name, problem.type, problem.d, problem.dv, problem.blockM,
-                       problem.blockN, problem.splits, problem.way, problem.cpu, problem.narrow);
+                       problem.blockN, problem.splits, problem.way, problem.cpu, problem.narrow,
+                       problem.isWide ? " wide" : "");
 }
 
 static std::string describe(const Extents &e, uint64_t seed) {
@@ -166,7 +167,8 @@ void Execution::checkDroppedKeys(const Variant &variant, const Problem &p,
     for (bool isZero : {false, true}) {
       std::vector<Input> inputs = makeInputs(variant, p, e, inputSeed);
       fillDropped(inputs, kept, isZero);
-      results[isZero] = allocateResults(getElementKind(p.type), p, e, p.memory, ElementKind::F32);
+      results[isZero] =
+          allocateResults(getElementKind(p.getResultType()), p, e, p.memory, ElementKind::F32);
       if (llvm::Error error = kernels.device->run(inputs, results[isZero], p.memory, inputSeed)) {
         ADD_FAILURE() << llvm::toString(std::move(error));
         return;
@@ -303,8 +305,8 @@ void Execution::checkPaged(const Variant &variant, const Problem &p,
       gathered = putInOrder(std::move(gathered), p, e);
     std::vector<Array> results[2];
     for (bool isPaged : {false, true}) {
-      results[isPaged] =
-          allocateResults(getElementKind(p.type), p, e, Memory::RowMajor, ElementKind::F32);
+      results[isPaged] = allocateResults(getElementKind(p.getResultType()), p, e, Memory::RowMajor,
+                                         ElementKind::F32);
       if (llvm::Error error = isPaged ? paged.device->run(inputs, results[1], p.memory, inputSeed)
                                       : other.run(gathered, results[0], dense.memory, inputSeed)) {
         ADD_FAILURE() << llvm::toString(std::move(error)) << "\n" << makeSource(variant, p);
@@ -362,7 +364,7 @@ bool Execution::run(const Variant &variant, const Problem &p, const Extents &e, 
   if (edit)
     edit(inputs);
   std::vector<Array> results =
-      allocateResults(getElementKind(p.type), p, e, p.memory, ElementKind::F32);
+      allocateResults(getElementKind(p.getResultType()), p, e, p.memory, ElementKind::F32);
   if (llvm::Error error = kernel.run(inputs, results, p.memory, inputSeed)) {
     ADD_FAILURE() << llvm::toString(std::move(error));
     return false;

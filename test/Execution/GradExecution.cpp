@@ -90,7 +90,7 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
   std::vector<Array> expected = allocateGradients(ElementKind::F64, ElementKind::F64, variant,
                                                   inputs, p, e, Memory::RowMajor);
   call(*kernels.gradients, inputs, expected);
-  ElementKind kind = inputs[0].array.getKind();
+  ElementKind kind = getElementKind(p.getResultType());
   std::vector<Array> results =
       allocateGradients(kind, ElementKind::F32, variant, inputs, p, e, p.memory);
   // Captured tensors' gradients are the last.

@@ -82,9 +82,9 @@ static std::string makeGradient(const Variant &variant, const Problem &p, const 
   }
   return llvm::formatv(
       "  %g:{0} = attn.attention_grad %q, %k, %v, %o, %lse, %do {1}\n    : {2}, {3}, "
-      "{4}, {5}, {6}, {5} -> d_query({2}) d_key({3}) d_value({4}) {7}\n",
+      "{4}, {5}, {6}, {8} -> d_query({9}) d_key({10}) d_value({11}) {7}\n",
       3 + hasSink(variant) + getTrained(variant).size(), text, t.query, t.key, t.value, t.output,
-      t.row, rest);
+      t.row, rest, t.outputGradient, t.queryGradient, t.keyGradient, t.valueGradient);
 }
 
 static std::string makeRaggedGradSource(const Variant &variant, const Problem &p) {
@@ -97,15 +97,15 @@ static std::string makeRaggedGradSource(const Variant &variant, const Problem &p
   source.addOperand("k", t.key, 'k');
   source.addOperand("v", t.value, 'k');
   source.addCaptured(variant);
-  source.addOperand("do", t.output, 'q');
+  source.addOperand("do", t.outputGradient, 'q');
   source.addOperand("dlse", t.row, 'q');
   source.addOperand("o", t.output, 'q');
   source.addOperand("lse", t.row, 'q');
   if (hasLow(variant, p))
     source.addOperand("lselow", t.row, 'q');
-  source.addResult("%g#0", t.query, 'q', p.clears);
-  source.addResult("%g#1", t.key, 'k', p.clears);
-  source.addResult("%g#2", t.value, 'v', p.clears);
+  source.addResult("%g#0", t.queryGradient, 'q', p.clears);
+  source.addResult("%g#1", t.keyGradient, 'k', p.clears);
+  source.addResult("%g#2", t.valueGradient, 'v', p.clears);
   return source.write("grad", variant.prologue + makeGradient(untrained, p, t));
 }
 
@@ -113,10 +113,12 @@ std::string makeGradSource(const Variant &variant, const Problem &p) {
   if (p.isRagged)
     return makeRaggedGradSource(variant, p);
   Types t(variant, p);
-  std::string arguments = llvm::formatv(
-      "%q: {0}, %k: {1}, %v: {2}{3}, %do: {4}, %dlse: {5}, %o: {4}, %lse: {5}{6}", t.query, t.key,
-      t.value, t.captures, t.output, t.row, hasLow(variant, p) ? ", %lselow: " + t.row : "");
-  std::string results = t.query + ", " + t.key + ", " + t.value, values = "%g#0, %g#1, %g#2";
+  std::string arguments =
+      llvm::formatv("%q: {0}, %k: {1}, %v: {2}{3}, %do: {7}, %dlse: {5}, %o: {4}, %lse: {5}{6}",
+                    t.query, t.key, t.value, t.captures, t.output, t.row,
+                    hasLow(variant, p) ? ", %lselow: " + t.row : "", t.outputGradient);
+  std::string results = t.queryGradient + ", " + t.keyGradient + ", " + t.valueGradient,
+              values = "%g#0, %g#1, %g#2";
   if (hasSink(variant)) {
     results += ", tensor<?xf32>";
     values += ", %g#3";
@@ -186,7 +188,7 @@ void addAttention(CompiledKernel &attention, std::vector<Input> &inputs, const P
   results.push_back(allocate(ElementKind::F64, {e.batch, e.heads, e.m}));
   llvm::MutableArrayRef<Input> all(inputs);
   call(attention, all.drop_back(2), results);
-  ElementKind kind = inputs[0].array.getKind();
+  ElementKind kind = getElementKind(p.getResultType());
   inputs.emplace_back().array = round(results[0], kind, p.memory);
   inputs.emplace_back().array = round(results[1], ElementKind::F32, Memory::RowMajor);
   if (!withLow)

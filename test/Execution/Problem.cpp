@@ -290,10 +290,18 @@ TensorTypes::TensorTypes(const Problem &p) {
       text += (size < 0 ? "?" : std::to_string(size)) + "x";
     return text + element + ">";
   };
-  query = type({e.batch, e.heads, e.m, p.d}, p.type);
-  key = type({e.batch, e.keyHeads, e.n, p.d}, p.type);
-  value = type({e.batch, e.keyHeads, e.n, p.dv}, p.type);
-  output = type({e.batch, e.heads, e.m, p.dv}, p.type);
+  std::initializer_list<int64_t> ofQuery = {e.batch, e.heads, e.m, p.d},
+                                 ofKey = {e.batch, e.keyHeads, e.n, p.d},
+                                 ofValue = {e.batch, e.keyHeads, e.n, p.dv},
+                                 ofOutput = {e.batch, e.heads, e.m, p.dv};
+  query = type(ofQuery, p.type);
+  key = type(ofKey, p.type);
+  value = type(ofValue, p.type);
+  output = type(ofOutput, p.getResultType());
+  outputGradient = type(ofOutput, p.type);
+  queryGradient = type(ofQuery, p.getResultType());
+  keyGradient = type(ofKey, p.getResultType());
+  valueGradient = type(ofValue, p.getResultType());
   row = type({e.batch, e.heads, e.m}, "f32");
 }
 

@@ -107,6 +107,8 @@ struct Problem {
   /// Of elements; of the output alone where others have 8 bits, `narrow`.
   std::string type = "f32";
   std::string narrow;
+  /// Whether what elements of 16 bits give is f32: the output, and d_query, d_key and d_value.
+  bool isWide = false;
   Scales scales = Scales::None;
   int64_t d = 64, dv = 64;
   /// What types say of the other extents; by default nothing.
@@ -136,6 +138,7 @@ struct Problem {
   std::string cpu;
 
   const std::string &getOperandType() const { return narrow.empty() ? type : narrow; }
+  std::string getResultType() const { return isWide ? "f32" : type; }
 };
 
 /// The scales of queries, keys and values.
@@ -148,6 +151,8 @@ ElementKind getElementKind(llvm::StringRef type);
 struct TensorTypes {
   explicit TensorTypes(const Problem &problem);
   std::string query, key, value, output, row;
+  /// Of the gradient of the output, and of those of the query, the key and the value.
+  std::string outputGradient, queryGradient, keyGradient, valueGradient;
 };
 
 /// The function as a user writes it.

@@ -104,7 +104,8 @@ void Execution::checkRagged(const Variant &variant, const Problem &p,
     uint64_t inputSeed = seed + 1000 * uint64_t(++numRuns);
     SCOPED_TRACE("sequences " + std::to_string(number) + " seed=" + std::to_string(inputSeed));
     RaggedRun run(variant, p, s, inputSeed);
-    std::vector<Array> results = run.allocatePlaced(getElementKind(p.type), ElementKind::F32);
+    std::vector<Array> results =
+        run.allocatePlaced(getElementKind(p.getResultType()), ElementKind::F32);
     if (llvm::Error error = kernels.device->run(run.inputs, results, p.memory, inputSeed)) {
       ADD_FAILURE() << llvm::toString(std::move(error)) << "\n" << makeSource(variant, p);
       return;

@@ -42,8 +42,8 @@ public:
     bool withLow = hasLow(variant, p);
     ElementKind kind = getElementKind(p.type);
     matrices = allocateRows(kind);
-    for (int i = 0; i < 2; ++i)
-      matrices.push_back(allocate(kind, {s.rows, s.heads, p.dv}));
+    for (ElementKind each : {kind, getElementKind(p.getResultType())})
+      matrices.push_back(allocate(each, {s.rows, s.heads, p.dv}));
     for (int i = 0; i < 2 + withLow; ++i)
       numbers.push_back(allocate(ElementKind::F32, {s.rows, s.heads}));
     for (int64_t b = 0; b < s.countBatches(); ++b) {
@@ -126,8 +126,8 @@ void GradExecution::checkRagged(const Variant &variant, const Problem &problem,
     RaggedGradRun run(variant, problem, s, seed);
     std::vector<Array> expected = run.compute(*kernels.attention, *kernels.gradients),
                        defined = run.allocateRows(ElementKind::F64),
-                       results = run.allocateRows(getElementKind(problem.type)),
-                       before = run.allocateRows(getElementKind(problem.type));
+                       results = run.allocateRows(getElementKind(problem.getResultType())),
+                       before = run.allocateRows(getElementKind(problem.getResultType()));
     for (Array &held : before)
       if (problem.clears)
         held.fill(0);

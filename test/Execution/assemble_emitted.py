@@ -23,7 +23,8 @@ from typing import List
 import kernel_hashes
 
 
-# Descriptors of six products for one fill the uniform registers, so that ptxas keeps an address or two in memory over a loop.
+# Descriptors of six products for one fill the uniform registers, and stores of f32 lie where a mask asks for scores: ptxas keeps an
+# address or two in memory over a loop.
 MOST_OF_F32 = 16
 
 

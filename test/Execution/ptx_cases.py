@@ -12,6 +12,8 @@ RAGGED = "ragged "
 WIDE = "f32 "
 # Elements are f8E4M3FN with scales of key heads, and the output bf16.
 NARROW = "f8 "
+# Results of bf16 are f32: the output, or after RAGGED and before GRADIENTS those of gradients, which read such an output.
+RESULTS = "f32-results "
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 64, "way=short", (1, 2, 1, 129, 130)),
@@ -64,6 +66,7 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("two", 64, "splits=2", (2, 1, 1, 70, 150)),
     ("causal", 64, WIDE, (1, 2, 1, 70, 150)),
     ("causal", 64, WIDE + GRADIENTS, (1, 2, 1, 70, 100)),
+    ("causal", 64, RESULTS, (1, 2, 1, 70, 150)),
     ("padding", 64, GRADIENTS, (1, 2, 1, 70, 150)),
     ("full", 64, NARROW, (1, 2, 1, 129, 130)),
     ("causal", 128, NARROW, (2, 2, 2, 200, 300)),
@@ -97,6 +100,9 @@ SAMPLED: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 128, f"{WIDE}pack=2", (1, 2, 1, 1, 100)),
     ("full", 128, WIDE + GRADIENTS, (1, 2, 2, 40, 70)),
     ("padding", 64, WIDE + GRADIENTS, (1, 1, 1, 70, 100)),
+    ("causal", 128, f"{RESULTS}splits=2", (1, 2, 1, 70, 200)),
+    ("causal", 64, RAGGED + RESULTS + GRADIENTS, (3, 2, 2, 140, 130)),
+    ("full", 128, f"{RAGGED}{RESULTS}{GRADIENTS}fused=false", (3, 2, 1, 70, 100)),
     ("full", 256, NARROW, (1, 1, 1, 130, 200)),
     ("softcap", 128, NARROW, (1, 2, 1, 70, 150)),
     ("alibi", 64, NARROW, (1, 2, 1, 129, 260)),

@@ -38,7 +38,7 @@ from ptx.async_units import TensorMap  # noqa: E402
 from ptx.block import Block, Memory  # noqa: E402
 from ptx.narrow import LARGEST, from_narrow, to_e4m3  # noqa: E402
 from ptx.scalars import from_bf16, to_bf16  # noqa: E402
-from ptx_cases import CASES, GRADIENTS, NARROW, NUM_SAMPLED, RAGGED, SAMPLED, WIDE  # noqa: E402
+from ptx_cases import CASES, GRADIENTS, NARROW, NUM_SAMPLED, RAGGED, RESULTS, SAMPLED, WIDE  # noqa: E402
 
 # Blocks that stay have several tiles each.
 MULTIPROCESSORS = 2
@@ -129,12 +129,16 @@ def is_wide(schedule: str) -> bool:
     return schedule.startswith(WIDE)
 
 
+def has_wide_results(schedule: str) -> bool:
+    return schedule.startswith((RESULTS, RAGGED + RESULTS))
+
+
 def is_narrow(schedule: str) -> bool:
     return schedule.startswith(NARROW)
 
 
 def has_gradients(schedule: str) -> bool:
-    return schedule.startswith((GRADIENTS, RAGGED + GRADIENTS, WIDE + GRADIENTS))
+    return schedule.startswith((GRADIENTS, RAGGED + GRADIENTS, WIDE + GRADIENTS, RAGGED + RESULTS + GRADIENTS))
 
 
 def make_name(mask: str, d: int, schedule: str) -> str:
@@ -186,10 +190,10 @@ def make_views(types: Dict[str, str]) -> Tuple[List[str], str]:
     return given, text
 
 
-def make_place(value: str, like: str, t: str) -> str:
-    """Puts a batch where the rows of the operand `like` are, as %placed_ and its name."""
+def make_place(value: str, like: str, t: str, of: str) -> str:
+    """Puts a batch where the rows of the operand `like`, which is `of` that type, are, as %placed_ and its name."""
     rows = get_rows(t)
-    text = "".join(f"  %{x}_{like} = tensor.dim %rows_{like}, %{y} : {rows}\n" for x, y in (("t", "zero"), ("h", "one_")))
+    text = "".join(f"  %{x}_{like} = tensor.dim %rows_{like}, %{y} : {get_rows(of)}\n" for x, y in (("t", "zero"), ("h", "one_")))
     text += f"  %e_{like} = tensor.empty(%t_{like}, %h_{like}) : {rows}\n"
     return text + f"  %placed_{like} = attn.place {value}[%at_{SEQUENCES_OF[like]}] into %e_{like} : {t}, {OFFSETS} -> {rows}\n"
 
@@ -200,18 +204,19 @@ def put_in_sequences(source: str, d: int) -> str:
     given, views = make_views(dict.fromkeys("qkv", t))
     source = source.replace(f"%q: {t}, %k: {t}, %v: {t}", ", ".join(given)).replace(f"-> {t} {{\n", f"-> {get_rows(t)} {{\n", 1)
     source = source.replace("{\n", "{\n" + views, 1)
-    return source.replace(f"  return %o : {t}", f"{make_place('%o', 'q', t)}  return %placed_q : {get_rows(t)}")
+    return source.replace(f"  return %o : {t}", f"{make_place('%o', 'q', t, t)}  return %placed_q : {get_rows(t)}")
 
 
-def make_sequence_gradients(mask: str, d: int) -> str:
+def make_sequence_gradients(mask: str, d: int, wide: bool) -> str:
     """The gradients of rows of sequences. Arguments: query, keys, values, offsets, the most rows, d_output, output and lse."""
     t, lse = f"tensor<?x?x?x{d}xbf16>", "tensor<?x?x?xf32>"
-    given, text = make_views({**dict.fromkeys("qkvgo", t), "l": lse})
+    w = f"tensor<?x?x?x{d}xf32>" if wide else t
+    given, text = make_views({**dict.fromkeys("qkvg", t), "o": w, "l": lse})
     variants = "variants [#attn.causal<bottom_right>]" if mask == "causal" else ""
-    text += f"  %dq, %dk, %dv = attn.attention_grad %q, %k, %v, %o, %l, %g {variants} : {t}, {t}, {t}, {t}, {lse}, {t}"
-    text += f" -> d_query({t}) d_key({t}) d_value({t})\n"
-    text += "".join(make_place(f"%d{x}", x, t) for x in "qkv")
-    results = ", ".join([get_rows(t)] * 3)
+    text += f"  %dq, %dk, %dv = attn.attention_grad %q, %k, %v, %o, %l, %g {variants} : {t}, {t}, {t}, {w}, {lse}, {t}"
+    text += f" -> d_query({w}) d_key({w}) d_value({w})\n"
+    text += "".join(make_place(f"%d{x}", x, w, t) for x in "qkv")
+    results = ", ".join([get_rows(w)] * 3)
     return (
         f"func.func @gradient({', '.join(given)}) -> ({results}) {{\n{text}"
         f"  return %placed_q, %placed_k, %placed_v : {results}\n}}\n"
@@ -226,6 +231,15 @@ def scale(source: str, d: int) -> str:
     source = source.replace(") ->", f", {scales}) ->", 1)
     views = "".join(f"  %{x} = attn.scaled %narrow_{x}, %scale_{x} : {narrow}, tensor<?x?xf32> -> {t}\n" for x in "qkv")
     return source.replace("{\n", "{\n" + views, 1)
+
+
+def widen_results(source: str, d: int) -> str:
+    """The same function whose output is f32."""
+    t, w = f"tensor<?x?x?x{d}xbf16>", f"tensor<?x?x?x{d}xf32>"
+    for before in (f"-> {t} {{", f"{t}, {t}, {t} -> {t}", f"return %o : {t}"):
+        assert source.count(before) == 1, source
+        source = source.replace(before, w.join(before.rsplit(t, 1)))
+    return source
 
 
 def make_source(mask: str, d: int) -> str:
@@ -256,13 +270,16 @@ def make_source(mask: str, d: int) -> str:
 def emit(bin_: Path, target: str, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel")
-        words = schedule.replace(GRADIENTS, "").replace(RAGGED, "").replace(WIDE, "").replace(NARROW, "")
+        words = schedule
+        for kind in (GRADIENTS, RAGGED, WIDE, NARROW, RESULTS):
+            words = words.replace(kind, "")
         passes = revisions.list_passes(path, PAGED.sub("", words), target)
         appends = has_gradients(schedule) and not is_ragged(schedule)
         if is_ragged(schedule) and has_gradients(schedule):
-            source = make_sequence_gradients(mask, d)
+            source = make_sequence_gradients(mask, d, has_wide_results(schedule))
         else:
             source = make_source(mask, d)
+            source = widen_results(source, d) if has_wide_results(schedule) else source
             source = put_in_sequences(source, d) if is_ragged(schedule) else source
         if page := get_page(schedule):
             source = put_in_pages(source, d, page)
@@ -298,7 +315,7 @@ def count_blocks(factors: List[Dict[str, int]], tensors: List[np.ndarray]) -> in
     count = 1
     for factor in factors:
         if "multiprocessors" in factor:
-            count *= MULTIPROCESSORS * factor["multiprocessors"]
+            count *= max(MULTIPROCESSORS - factor.get("less", 0), 1) * factor["multiprocessors"]
         elif "parts" in factor:
             # Any number is right; the most there may be has the most to join.
             count *= min(factor["parts"], count_blocks(factor["of"][:1], tensors))
@@ -459,13 +476,16 @@ def make_offsets(m: int, n: int) -> Tuple[np.ndarray, np.ndarray]:
     return first + np.cumsum(rows).astype(np.int32), first + np.cumsum(keys).astype(np.int32)
 
 
-def make_sequences_to_differentiate(mask: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
+def make_sequences_to_differentiate(mask: str, schedule: str, shape: Tuple[int, ...], d: int,
+                                    rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
     """The same sequences, with d_output, output and lse. Keys without rows have gradients of 0."""
     _, h, hkv, m, n = shape
     at_q, at_k = make_offsets(m, n)
     empty = lambda at, heads: np.full((at[-1] + 5, heads, d), 0x7FFF, np.uint16)
     tensors = [empty(at_q, h), empty(at_k, hkv), empty(at_k, hkv), empty(at_q, h)]
+    wide = has_wide_results(schedule)
     output, lse = empty(at_q, h), np.full((at_q[-1] + 5, h), np.nan, np.float32)
+    output = widen(output) if wide else output
     exact = [np.full(x.shape, np.nan) for x in tensors[:3]]
     places = at_q, at_k, at_k, at_q
     for b in range(3):
@@ -477,13 +497,15 @@ def make_sequences_to_differentiate(mask: str, shape: Tuple[int, ...], d: int, r
             continue
         alone = [x[at[b] : at[b + 1]].swapaxes(0, 1)[None] for x, at in zip(tensors, places)]
         of, *gradients = compute_gradients(mask, *alone)
-        output[at_q[b] : at_q[b + 1]] = to_bf16(of[0].swapaxes(0, 1).astype(np.float32))
+        of = of[0].swapaxes(0, 1).astype(np.float32)
+        output[at_q[b] : at_q[b + 1]] = of if wide else to_bf16(of)
         lse[at_q[b] : at_q[b + 1]] = compute_lse(mask, *alone[:2])[0].T
         for x, at, gradient in zip(exact, places, gradients):
             x[at[b] : at[b + 1]] = gradient[0].swapaxes(0, 1)
     *operands, d_output = tensors
     inputs = [*operands, at_q, at_k, np.zeros(m, np.int8), np.zeros(n, np.int8), d_output, output, lse]
-    return inputs, [np.full(x.shape, 0x7FFF, np.uint16) for x in operands], exact
+    unknown = np.float32(np.nan) if wide else np.uint16(0x7FFF)
+    return inputs, [np.full(x.shape, unknown) for x in operands], exact
 
 
 def make_sequences(mask: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
@@ -513,12 +535,14 @@ def find_kept(mask: str, captured: List[np.ndarray], batches: int, keys: int) ->
 def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
     """The arguments of a function, its results, of which nothing is known, and what they ought to be."""
     if is_ragged(schedule):
-        make = make_sequences_to_differentiate if has_gradients(schedule) else make_sequences
-        return make(mask, shape, d, rng)
+        if has_gradients(schedule):
+            return make_sequences_to_differentiate(mask, schedule, shape, d, rng)
+        return make_sequences(mask, shape, d, rng)
     b, h, hkv, m, n = shape
     draw = lambda heads, length: rng.standard_normal((b, heads, length, d)).astype(np.float32)
     make = draw if is_wide(schedule) else lambda heads, length: to_bf16(draw(heads, length))
-    unknown = lambda tensor: np.full(tensor.shape, np.float32(np.nan) if is_wide(schedule) else np.uint16(0x7FFF))
+    is_f32 = is_wide(schedule) or has_wide_results(schedule)
+    unknown = lambda tensor: np.full(tensor.shape, np.float32(np.nan) if is_f32 else np.uint16(0x7FFF))
     q, k, v = make(h, m), make(hkv, n), make(hkv, n)
     if has_gradients(schedule):
         inputs = [q, k, v, make(h, m)]
@@ -539,7 +563,8 @@ def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: 
 def get_error(got: np.ndarray, exact: np.ndarray) -> float:
     """Beside the root mean square; NaN is infinite. What ought to be NaN is not written."""
     stays = np.isnan(exact)
-    if np.any(got[stays] != 0x7FFF):
+    held = got[stays]
+    if not np.all(held == 0x7FFF if held.dtype == np.uint16 else np.isnan(held)):
         return math.inf
     got = widen(got)
     got, exact = got[~stays], exact[~stays]
