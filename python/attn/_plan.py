@@ -62,6 +62,7 @@ class Plan:
         self.given = captures
         self.gradients: Dict[Tuple[Gradients, bool], GradientPlan] = {}
         self._recorded: Optional[Plan] = None
+        self._wide: Optional[Plan] = None
         # As the operator takes it; written when it is first called.
         self.source: Optional[str] = None
         # What the operator makes of that.
@@ -100,6 +101,16 @@ class Plan:
             is_same = problem == self.problem
             self._recorded = self if is_same else type(self)(text, self.given, self.options)
         return self._recorded
+
+    def wide(self) -> "Plan":
+        """The plan of the same attention whose output is float32."""
+        if self._wide is None:
+            output = "" if self.problem.type == "f32" else "f32"
+            problem = dataclasses.replace(self.problem, output=output)
+            text = dataclasses.replace(self.text, problem=problem)
+            is_same = problem == self.problem
+            self._wide = self if is_same else type(self)(text, self.given, self.options)
+        return self._wide
 
     def gradient(
         self, wanted: Wanted, has_lse_gradient: bool, has_low: bool, is_wide: bool = False

@@ -165,9 +165,11 @@ def _find_forward(call: Call, given: Given) -> str:
 
 
 def attend(call: Call, given: Given, output: Any, is_recorded: bool) -> Rows:
-    """One kernel, into an output of any strides. `given` has what `bind` returns."""
+    """One kernel, into an output of any strides, of the type of q or float32. `given` has what `bind`
+    returns."""
     plan = _operator.find(_find_forward(call, given), given.q, given.scale, given.sink, given.captured)
     plan = plan.recorded() if is_recorded else plan
+    plan = plan.wide() if output.dtype is torch.float32 else plan
     lse = given.q.new_empty(given.q.shape[:3], dtype=torch.float32)
     low = torch.empty_like(lse) if plan.problem.return_low else None
     plan.run_into(given, output, lse, low=low)
@@ -184,8 +186,9 @@ class Sums:
     """Gradients that kernels of several steps add to, by number: of the sink (3), and of the caller's
     captured arrays (4 and up), in f32."""
 
-    def __init__(self, call: Call, wanted: List[bool], sink: Any) -> None:
-        self.call, self.wanted = call, wanted
+    def __init__(self, call: Call, wanted: List[bool], sink: Any, is_wide: bool = False) -> None:
+        """`is_wide` where gradients of q, k and v are to be float32."""
+        self.call, self.wanted, self.is_wide = call, wanted, is_wide
         of = [sink, *call.captures]
         self.found: Dict[int, torch.Tensor] = {
             3 + i: torch.zeros_like(x, dtype=torch.float32)
@@ -207,7 +210,7 @@ class Sums:
         numbers = sorted(self.found, key=lambda i: (i > 3, named[i]))
         names = ("query", "key", "value", *[named[i] for i in numbers])
         whole = _operator.find(call.source, given.q, given.scale, given.sink, given.captured)
-        plan = whole.gradient(names, d_lse is not None, rows.low is not None)
+        plan = whole.gradient(names, d_lse is not None, rows.low is not None, self.is_wide)
         found = plan.run(given, rows.output, rows.lse, rows.low, _operator.to_dense(d_output), d_lse)
         for i, x in zip(numbers, found[3:]):
             of = self.found[i][heads] if i == 3 else self.found[i]

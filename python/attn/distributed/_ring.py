@@ -42,7 +42,7 @@ class _Sums:
         # Rows that kept nothing yet stay zeros.
         base = torch.where(total == -torch.inf, 0.0, total)
         old, new = (torch.exp(x - base)[..., None] for x in (self.lse, lse))
-        self.output, self.lse = old * self.output + new * output.float(), total
+        self.output, self.lse = old * self.output + new * output, total
 
 
 class _Step:
@@ -76,7 +76,7 @@ def forward(call: Call, q: Any, k: Any, v: Any, sink: Any, _: bool) -> Tuple[Any
     for step in _list_steps(call):
         following, works = ([], []) if step.is_last else _rotate(call, held, step.following)
         if step.has_work:
-            part = q.new_empty(sums.output.shape)
+            part = torch.empty_like(sums.output)
             found = attend(call, step.give(call, q, held, sink), part, False)
             sums.add(found.output, found.lse)
         for work in works:
@@ -94,7 +94,7 @@ def backward(
     call: Call, q: Any, k: Any, v: Any, sink: Any, rows: Rows, gradients: Tuple[Any, Any], wanted: List[bool]
 ) -> List[Any]:
     """Gradients of q, k, v, the sink and captured arrays, those that are wanted."""
-    d_q, sums = torch.zeros_like(q, dtype=torch.float32), Sums(call, wanted, sink)
+    d_q, sums = torch.zeros_like(q, dtype=torch.float32), Sums(call, wanted, sink, is_wide=True)
     held = [k.contiguous(), v.contiguous()]
     held += [torch.zeros_like(x, dtype=torch.float32) for x in held]
     # Of the whole's output and lse: gradients of parts add up.
