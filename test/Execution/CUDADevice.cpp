@@ -140,6 +140,8 @@ class CUDADevice : public HopperDevice {
 public:
   explicit CUDADevice(std::string emitFolder) : emitFolder(std::move(emitFolder)) {}
 
+  bool truncatesBase2() const override { return true; }
+
   llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
                                                       const Problem &problem) override {
     CUDAOptions options;

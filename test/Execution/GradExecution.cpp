@@ -43,10 +43,13 @@ GradExecution::Kernels GradExecution::compile(const Variant &variant, const Prob
   Problem forward = problem;
   forward.extents = std::nullopt;
   forward.isRagged = false;
+  Variant exact = variant;
+  if (variant.large)
+    exact.text = variant.large->reference;
   Problem backward = forward;
   forward.withLse = true;
-  Kernels kernels = {std::move(*kernel), sources.define(makeSource(variant, forward)),
-                     sources.define(makeGradSource(variant, backward))};
+  Kernels kernels = {std::move(*kernel), sources.define(makeSource(exact, forward)),
+                     sources.define(makeGradSource(exact, backward))};
   EXPECT_TRUE(kernels.attention && kernels.gradients);
   return kernels.attention && kernels.gradients ? std::move(kernels) : Kernels();
 }
@@ -112,6 +115,8 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
     bool isSum = i >= 3;
     int64_t numTerms = i == 0 ? e.n : e.m * (e.heads / e.keyHeads);
     double least = isSum ? getTermScale(variant, i, e) : getLeastGradient(p, numTerms);
+    if (variant.large && i < 2)
+      least *= getLargeScale(variant, inputs, i);
     // Whatever the output was rounded to.
     bool isCaptured = i >= results.size() - getTrained(variant).size();
     EXPECT_LE(getError(result, expected[i], least),
@@ -143,8 +148,9 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
   unsigned numWays = kernels.device->getNumWays();
   for (unsigned way = 1; way < numWays; ++way)
     expectSame(way, "the way that a kernel takes");
-  // A factor of 0 takes the gradient from a value, but not its key from a row.
-  if (!variant.hasFactors() && spoilDroppedKeys(inputs, expected[2]))
+  // A factor of 0 takes the gradient from a value, but not its key from a row. So does a score far
+  // below the row's largest.
+  if (!variant.hasFactors() && !variant.large && spoilDroppedKeys(inputs, expected[2]))
     for (unsigned way = 0; way < numWays; ++way)
       expectSame(way, "keys that no row keeps");
 }

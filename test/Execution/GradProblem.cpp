@@ -7,6 +7,7 @@
 
 #include "test/Execution/GradProblem.h"
 #include "lib/Support/Random.h"
+#include "test/Execution/LargeScores.h"
 #include "test/Execution/RaggedSource.h"
 #include "test/Execution/TestDevice.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -58,6 +59,8 @@ struct Types : TensorTypes {
 };
 
 bool hasLow(const Variant &variant, const Problem &p) {
+  if (variant.large)
+    return true;
   llvm::StringRef text = variant.text;
   bool changesScores =
       llvm::any_of(std::initializer_list<const char *>{"score(", "#attn.softcap", "#attn.alibi",
@@ -239,6 +242,13 @@ double getGradBound(const Variant &variant, const std::string &type, const Exten
 
 double getLeastGradient(const Problem &problem, int64_t numTerms) {
   return 0.025 * std::sqrt(double(problem.dv) * std::max(1.0, double(numTerms) / 128));
+}
+
+double getLargeScale(const Variant &variant, std::vector<Input> &inputs, size_t result) {
+  auto scale = llvm::find_if(inputs, [](const Input &input) { return input.isScalar; });
+  double columns = double(inputs[0].array.getShape().back());
+  return variant.large->factor * scale->scalar * std::sqrt(columns) *
+         getLargest(inputs[result == 0 ? 1 : 0].array);
 }
 
 } // namespace attn::test

@@ -50,6 +50,9 @@ double getGradBound(const Variant &variant, const std::string &type, const Exten
 /// and delta cancel, the rest is rounding of numbers that are near sqrt(Dv), and grows with the
 /// square root of the number of terms that a gradient sums.
 double getLeastGradient(const Problem &problem, int64_t numTerms);
+/// By how much that number is larger for d_query (0) and d_key (1), as terms are: a gradient of a
+/// score is multiplied by the factors of queries and keys, and by a key or a query.
+double getLargeScale(const Variant &variant, std::vector<Input> &inputs, size_t result);
 
 } // namespace attn::test
 

@@ -28,7 +28,7 @@
 //   reading outside of tensors          GuardedTensor
 //   a schedule that breaks one D        GradHeadDimTest, kernel_hashes.py
 //
-// And at random: RandomGradTest.
+// And at random: RandomGradTest, and RandomLargeGradTest of scores up to 1e9.
 //
 //===----------------------------------------------------------------------------------------===//
 

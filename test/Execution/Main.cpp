@@ -23,6 +23,7 @@ static constexpr const char *kUsage =
     "  --device=cpu|cuda|sim  where they run (cpu)\n"
     "  --random=N             random configurations, besides the acceptance list (60)\n"
     "  --gradients=N          random configurations of gradients, four a kernel (a third)\n"
+    "  --large=N              random configurations of gradients with scores up to 1e9 (0)\n"
     "  --kernels=N            kernels that share these (a quarter)\n"
     "  --seed=S               what these are drawn with (1)\n"
     "  --paged=N              cells of the grid of pages (12)\n"
@@ -80,6 +81,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       isBad = value.getAsInteger(10, options.numRandom);
     else if (name == "--gradients")
       isBad = value.getAsInteger(10, options.numGradients), hasGradients = true;
+    else if (name == "--large")
+      isBad = value.getAsInteger(10, options.numLarge);
     else if (name == "--kernels")
       isBad = value.getAsInteger(10, kernels) || kernels < 1;
     else if (name == "--small")

@@ -7,6 +7,7 @@
 
 #include "test/Execution/Problem.h"
 #include "lib/Support/Random.h"
+#include "test/Execution/LargeScores.h"
 #include "test/Execution/RaggedSource.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -162,7 +163,8 @@ static std::vector<Variant> getUserMasks() {
 }
 
 std::vector<Variant> getOwnIds() {
-  auto make = [](const char *name, std::string ids, std::string more, std::string prologue) {
+  auto make = [](const char *name, const std::string &ids, const std::string &more,
+                 std::string prologue) {
     std::string text = "mask(%b, %h, %m, %n) {\n"
                        "    %i = tensor.extract " +
                        ids +
@@ -473,6 +475,7 @@ static Input makeCapture(const Capture &capture, const Problem &p, const Extents
     fillNormal(input.array, seed);
     return input;
   case Capture::Floats:
+  case Capture::Large:
   case Capture::Scales:
   case Capture::Buckets: {
     llvm::SmallVector<int64_t> shape;
@@ -492,7 +495,9 @@ static Input makeCapture(const Capture &capture, const Problem &p, const Extents
         input.array.set(i, 0.25 + std::abs(input.array.get(i)));
       return input;
     }
-    if (capture.kind == Capture::Floats)
+    if (capture.kind == Capture::Large)
+      fillLarge(input.array, seed);
+    else if (capture.kind == Capture::Floats)
       fillNormal(input.array, seed);
     else
       fillUniform(input.array, seed, 0, kTableSize - 1);
@@ -526,8 +531,16 @@ std::vector<Input> makeInputs(const Variant &variant, const Problem &p, const Ex
         allocate(p.wideTable ? ElementKind::I64 : ElementKind::I32, {e.batch, entries});
     fillUniform(inputs.back().array, seed + 77, 0, std::max<int64_t>(pages - 1, 0));
   }
-  for (const Capture &capture : variant.captures)
+  if (variant.large) {
+    for (size_t i : {0, 1})
+      fillSmallIntegers(inputs[i].array, seed + i);
+    enlargeRows(inputs[0].array, seed, variant.large->rowExponent);
+  }
+  for (const Capture &capture : variant.captures) {
     inputs.push_back(makeCapture(capture, p, e, ++seed));
+    if (variant.large && capture.kind == Capture::Scale)
+      inputs.back().scalar = std::ldexp(1.0, -int(seed % 4) - 1);
+  }
   for (const Capture &capture : getScales(p))
     inputs.push_back(makeCapture(capture, p, e, ++seed));
   return inputs;

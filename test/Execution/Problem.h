@@ -29,18 +29,21 @@ struct Capture {
     Buckets,
     Seed,
     Offsets,
-    Scales
+    Scales,
+    Large
   } kind;
   const char *name;
   std::string type;
-  /// Floats, Buckets and Scales: letters of extents, T for kTableSize, K for key heads, Q and C for
-  /// blocks of rows and of keys.
+  /// Floats, Buckets, Scales and Large: letters of extents, T for kTableSize, K for key heads, Q
+  /// and C for blocks of rows and of keys.
   const char *dims = "";
   /// Whether its gradient is asked for, if it has one.
   bool isWanted = true;
 
   /// Whether scores move with it.
-  bool isTrained() const { return isWanted && (kind == Slopes || kind == Bias || kind == Floats); }
+  bool isTrained() const {
+    return isWanted && (kind == Slopes || kind == Bias || kind == Floats || kind == Large);
+  }
 };
 
 /// Buckets are numbers below.
@@ -48,12 +51,24 @@ constexpr int64_t kTableSize = 11;
 
 extern const Capture kQueryIds, kKeyIds, kLengths, kSlopes, kBias, kSink, kScale, kSeed;
 
+/// How scores become large; what f32 makes of them is then known to the bit.
+struct LargeScores {
+  /// The text for the f64 reference, which rounds scores as f32 does.
+  std::string reference;
+  /// What scores are multiplied by before a number is added: a power of two.
+  double factor = 1;
+  /// By which power of two some rows of queries are larger than others.
+  int64_t rowExponent = 0;
+};
+
 /// What a test is about: the text between the operands and the types, and what it reads.
 struct Variant {
   std::string name, text;
   std::vector<Capture> captures = {};
   /// Ops before the attention.
   std::string prologue = "";
+  /// Scores of which f32 has no fractions left (LargeScores.h); other variants have none.
+  std::optional<LargeScores> large = std::nullopt;
 
   /// Whether weights have factors, which may be 0.
   bool hasFactors() const { return text.find("dropout") != std::string::npos; }

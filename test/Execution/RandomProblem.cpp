@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/RandomProblem.h"
+#include "test/Execution/LargeScores.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <algorithm>
@@ -51,6 +52,16 @@ struct ProblemGenerator::Draft {
     captures.push_back(name ? name : capture.name);
     captureTypes.push_back(type);
   }
+  /// With this in place of a score region.
+  std::string makeText(const std::string &score) const {
+    std::string text;
+    if (!variants.empty())
+      text = "variants [" + llvm::join(variants, ", ") + "]";
+    if (!captures.empty())
+      text +=
+          " captures(" + llvm::join(captures, ", ") + " : " + llvm::join(captureTypes, ", ") + ")";
+    return text + scale + sink + score + maskRegion;
+  }
 };
 
 ProblemGenerator::ProblemGenerator(uint64_t seed, unsigned kernel, TestDevice &device)
@@ -65,11 +76,16 @@ static std::pair<unsigned, unsigned> getPair(uint64_t index) {
   return {first, first + unsigned(index)};
 }
 
-Variant ProblemGenerator::drawVariant() {
+ProblemGenerator::Draft ProblemGenerator::makeDraft() {
   Draft draft;
   draft.integer = pick(std::vector<std::string>{"i32", "i32", "i64"});
   draft.slopes = pick(std::vector<std::string>{"f32", "f32", "f16", "bf16"});
   draft.bias = pick(std::vector<std::string>{"f32", "f16", "bf16"});
+  return draft;
+}
+
+Variant ProblemGenerator::drawVariant() {
+  Draft draft = makeDraft();
   auto [first, second] = getPair(kernel);
   std::vector<unsigned> parts = {first};
   if (second != first)
@@ -84,17 +100,7 @@ Variant ProblemGenerator::drawVariant() {
     for (unsigned part : parts)
       addPart(part, draft);
 
-  Variant variant;
-  variant.name = "Random";
-  variant.captures = draft.arguments;
-  variant.prologue = draft.prologue;
-  if (!draft.variants.empty())
-    variant.text = "variants [" + llvm::join(draft.variants, ", ") + "]";
-  if (!draft.captures.empty())
-    variant.text += " captures(" + llvm::join(draft.captures, ", ") + " : " +
-                    llvm::join(draft.captureTypes, ", ") + ")";
-  variant.text += draft.scale + draft.sink + draft.scoreRegion + draft.maskRegion;
-  return variant;
+  return {"Random", draft.makeText(draft.scoreRegion), draft.arguments, draft.prologue};
 }
 
 void ProblemGenerator::addPart(unsigned part, Draft &draft) {
@@ -214,6 +220,39 @@ Problem ProblemGenerator::drawProblem() {
 
 Variant ProblemGenerator::drawGradVariant() {
   return chance(4) ? pick(getTrainedScores()) : drawVariant();
+}
+
+std::pair<Variant, Problem> ProblemGenerator::drawLargeGradients() {
+  Problem problem = drawGradProblem();
+  Draft draft = makeDraft();
+  addPart(Scale, draft);
+  // Masks that a kernel decides by intervals, by tensors and by neither.
+  std::vector<unsigned> parts = {Causal,   Window,         Prefix,    PrefixCaptured, Chunked,
+                                 Document, DocumentSorted, KeyLength, Sink,           MaskRegion};
+  std::shuffle(parts.begin(), parts.end(), random);
+  for (int64_t i = 0, count = between(0, 2); i < count; ++i)
+    addPart(parts[i], draft);
+  LargeScores large;
+  std::string score;
+  Capture capture =
+      makeLargeCapture(pick(std::vector<const char *>{"", "M", "HM", "N", "BN", "MN", "BHMN"}));
+  capture.isWanted = chance(2);
+  // On GPUs scores that nothing is added to keep one part of their log-sum-exp.
+  bool isPlain = !device.roundsGradFactors() && chance(4), isHalf = problem.type == "f16";
+  if (!isPlain) {
+    draft.addArgument(capture);
+    // Gradients grow as scores do, and f16 has nothing above 65504.
+    if (!isHalf)
+      large.factor = pick(std::vector<double>{1, 1, 0x1p-60, 0x1p10, 0x1p20});
+    score = makeLargeScore(large.factor, capture);
+  }
+  large.reference = draft.makeText(
+      makeLargeReference(large.factor, isPlain ? nullptr : &capture, device.truncatesBase2()));
+  if (isPlain || chance(3))
+    large.rowExponent = between(1, isHalf ? 4 : 13);
+  Variant variant = {"Large", draft.makeText(score), draft.arguments, draft.prologue};
+  variant.large = large;
+  return {variant, problem};
 }
 
 Problem ProblemGenerator::drawGradProblem() {

@@ -28,11 +28,18 @@ public:
   /// device has for gradients.
   Variant drawGradVariant();
   Problem drawGradProblem();
+  std::pair<Variant, Problem> drawGradients() {
+    Variant variant = drawGradVariant();
+    return {variant, drawGradProblem()};
+  }
+  /// Those of scores of 1e4 to 1e9 under up to two masks, or a sink.
+  std::pair<Variant, Problem> drawLargeGradients();
   /// Small: no tensor of more than 150 rows, for tools that make each access slow.
   Extents drawExtents(bool isSmall);
 
 private:
   struct Draft;
+  Draft makeDraft();
   void addPart(unsigned part, Draft &draft);
   void addMask(unsigned part, Draft &draft);
   void addDocument(bool isSorted, Draft &draft);

@@ -62,40 +62,76 @@ INSTANTIATE_TEST_SUITE_P(All, RandomTest,
                          testing::Range(0u, unsigned(llvm::divideCeil(getOptions().numRandom,
                                                                       getCallsPerKernel()))));
 
-/// The same for gradients.
-struct RandomGradTest : testing::TestWithParam<unsigned> {
-  static constexpr unsigned kCallsPerKernel = 4;
-  static void TearDownTestSuite() {
-    std::printf("random gradients: %d kernels, %d configurations\n", numKernels, numConfigurations);
+/// The same for gradients, of which four configurations share a kernel.
+constexpr unsigned kGradientsPerKernel = 4;
+
+/// A family of random gradients: how the command asks for `count` of them.
+struct GradFamily {
+  const char *option, *test;
+  unsigned count;
+  /// So that families draw other kernels by the same seed.
+  uint64_t seedOffset;
+  std::pair<Variant, Problem> (ProblemGenerator::*draw)();
+  int numKernels = 0, numConfigurations = 0;
+
+  void check(unsigned kernel) {
+    TestOptions &options = getOptions();
+    ProblemGenerator generator(options.seed + seedOffset, kernel, *options.device);
+    auto [variant, problem] = (generator.*draw)();
+    std::vector<Extents> extents;
+    unsigned first = kernel * kGradientsPerKernel;
+    for (unsigned i = first; i < std::min(first + kGradientsPerKernel, count); ++i)
+      extents.push_back(generator.drawExtents(options.isSmall));
+    GradExecution execution(options.seed * 1000003 + kernel);
+    execution.check(variant, problem, extents);
+    numKernels += execution.numCompiles;
+    numConfigurations += execution.numRuns;
+    if (testing::Test::HasFailure())
+      std::printf("reproduce: ExecutionTest %s --random=0 --%s=%u --seed=%llu "
+                  "--gtest_filter=*%s*/%u\n",
+                  options.command.c_str(), option, count, (unsigned long long)(options.seed), test,
+                  kernel);
   }
-  static inline int numKernels = 0, numConfigurations = 0;
 };
 
-TEST_P(RandomGradTest, MatchesReference) {
-  TestOptions &options = getOptions();
-  ProblemGenerator generator(options.seed + 7919, GetParam(), *options.device);
-  Variant variant = generator.drawGradVariant();
-  Problem problem = generator.drawGradProblem();
-  std::vector<Extents> extents;
-  unsigned first = GetParam() * kCallsPerKernel;
-  for (unsigned i = first; i < std::min(first + kCallsPerKernel, options.numGradients); ++i)
-    extents.push_back(generator.drawExtents(options.isSmall));
-  GradExecution execution(options.seed * 1000003 + GetParam());
-  execution.check(variant, problem, extents);
-  numKernels += execution.numCompiles;
-  numConfigurations += execution.numRuns;
-  if (HasFailure())
-    std::printf("reproduce: ExecutionTest %s --random=0 --gradients=%u --seed=%llu "
-                "--gtest_filter=*RandomGradTest*/%u\n",
-                options.command.c_str(), options.numGradients, (unsigned long long)(options.seed),
-                GetParam());
+auto rangeOf(unsigned count) {
+  return testing::Range(0u, unsigned(llvm::divideCeil(count, kGradientsPerKernel)));
 }
 
+struct RandomGradTest : testing::TestWithParam<unsigned> {
+  static void TearDownTestSuite() {
+    std::printf("random gradients: %d kernels, %d configurations\n", family().numKernels,
+                family().numConfigurations);
+  }
+  static GradFamily &family() {
+    static GradFamily family = {"gradients", "RandomGradTest", getOptions().numGradients, 7919,
+                                &ProblemGenerator::drawGradients};
+    return family;
+  }
+};
+
+TEST_P(RandomGradTest, MatchesReference) { family().check(GetParam()); }
+
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RandomGradTest);
-INSTANTIATE_TEST_SUITE_P(
-    All, RandomGradTest,
-    testing::Range(0u, unsigned(llvm::divideCeil(getOptions().numGradients,
-                                                 RandomGradTest::kCallsPerKernel))));
+INSTANTIATE_TEST_SUITE_P(All, RandomGradTest, rangeOf(getOptions().numGradients));
+
+/// Of rows whose scores are large, against f64 of what f32 makes of them.
+struct RandomLargeGradTest : testing::TestWithParam<unsigned> {
+  static void TearDownTestSuite() {
+    std::printf("random gradients of large scores: %d kernels, %d configurations\n",
+                family().numKernels, family().numConfigurations);
+  }
+  static GradFamily &family() {
+    static GradFamily family = {"large", "RandomLargeGradTest", getOptions().numLarge, 104729,
+                                &ProblemGenerator::drawLargeGradients};
+    return family;
+  }
+};
+
+TEST_P(RandomLargeGradTest, MatchesReference) { family().check(GetParam()); }
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RandomLargeGradTest);
+INSTANTIATE_TEST_SUITE_P(All, RandomLargeGradTest, rangeOf(getOptions().numLarge));
 
 } // namespace
 } // namespace attn::test

@@ -63,6 +63,8 @@ public:
   /// Whether weights and gradients of scores are rounded to the elements of the matrices that they
   /// multiply.
   virtual bool roundsGradFactors() const { return false; }
+  /// Whether gradients round the product of a score and log2(e) towards zero.
+  virtual bool truncatesBase2() const { return false; }
   /// Whether elements may have 8 bits, and whether weights that multiply them are rounded to as
   /// many.
   virtual bool takesNarrow() const { return true; }
@@ -138,8 +140,8 @@ struct TestOptions {
   /// Cells of the grid of pages, and what they are drawn with.
   unsigned numPaged = 12;
   std::optional<uint64_t> pagedSeed = std::nullopt;
-  /// Random configurations of gradients, of which four share kernels.
-  unsigned numGradients = 20;
+  /// Random configurations of gradients, of which four share kernels; and those of large scores.
+  unsigned numGradients = 20, numLarge = 0;
   uint64_t seed = 1;
   /// Random configurations of small tensors only.
   bool isSmall = false;
