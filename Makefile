@@ -52,7 +52,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-machines test-neighbours test-browser test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-addresses check-tsan torch test-torch check-torch test-training test-serving test-machines test-neighbours test-browser test-distributed assembler format check-format tidy check-tidy check-types docs site hour mutation fuzz \
         bench install wheel wheel-tools test-wheel wheel-aarch64 hub release gpu-bundle clean
 
 help: ## List the commands
@@ -96,6 +96,10 @@ check-asan: # A sample: the dialects, the analysis of masks, the rule of schedul
 	@cmake --build --preset asan --parallel $(JOBS) --target $(ASAN_SAMPLE)
 	@GTEST_FILTER='-$(ASAN_WITHOUT)' \
 	  ctest --preset asan --parallel $(JOBS) --no-tests=error -R '^($(subst $(eval) ,|,$(strip $(ASAN_SAMPLE))))$$'
+
+check-addresses: build # Less than a minute of gradients on a CPU, whose kernels have AddressSanitizer's checks: others each time
+	$(call install,$(SANITIZER_PACKAGES))
+	@test/Execution/run-addresses $(BUILD)/bin/ExecutionTest
 
 test-tsan: ## Run the C interface from many threads, and what threads share, under ThreadSanitizer
 	@$(MAKE) --no-print-directory check-tsan TSAN_TESTS="threads $(TSAN_TESTS)"

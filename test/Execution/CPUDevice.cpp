@@ -7,8 +7,10 @@
 
 #include "lib/Target/CPU/Invoke.h"
 #include "lib/Target/CPU/ThreadPool.h"
+#include "test/Execution/AddressSanitizer.h"
 #include "test/Execution/GuardedTensor.h"
 #include "test/Execution/TestDevice.h"
+#include "test/Unit/GuardedMemory.h"
 
 namespace attn::test {
 
@@ -28,19 +30,54 @@ void call(CompiledKernel &kernel, llvm::MutableArrayRef<Input> inputs,
 
 namespace {
 
+/// A tensor as a kernel sees it: one end of it is at a page that nobody may touch, its other end at
+/// the guard words. Where there is AddressSanitizer, these and the gaps between rows are poisoned.
+class KernelMemory {
+public:
+  KernelMemory(GuardedTensor &tensor, bool atEnd)
+      : tensor(tensor), atEnd(atEnd), size(tensor.bytes.size() - 2 * kGuard),
+        pages(kGuard + size, atEnd) {
+    std::memcpy(pages.data(), getBytes(), pages.size());
+    setPoisoned(pages.data(), pages.size(), true);
+    tensor.forEachRow([&](int64_t offset, int64_t length) {
+      setPoisoned(data() + offset, size_t(length), false);
+    });
+  }
+  ~KernelMemory() { setPoisoned(pages.data(), pages.size(), false); }
+  KernelMemory(const KernelMemory &) = delete;
+  KernelMemory &operator=(const KernelMemory &) = delete;
+
+  uint8_t *data() { return pages.data() + (atEnd ? kGuard : 0); }
+
+  void copyBack() {
+    setPoisoned(pages.data(), pages.size(), false);
+    std::memcpy(getBytes(), pages.data(), pages.size());
+  }
+
+private:
+  static constexpr size_t kGuard = GuardedTensor::kGuardBytes;
+  uint8_t *getBytes() { return tensor.bytes.data() + (atEnd ? 0 : kGuard); }
+
+  GuardedTensor &tensor;
+  bool atEnd;
+  size_t size;
+  Guarded<uint8_t> pages;
+};
+
 class CPUKernel : public TestKernel {
 public:
   explicit CPUKernel(std::unique_ptr<CompiledKernel> kernel) : kernel(std::move(kernel)) {}
 
   llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
-                  Memory memory, uint64_t seed) override {
+                  Memory layout, uint64_t seed) override {
     std::vector<std::unique_ptr<GuardedTensor>> tensors;
+    std::vector<std::unique_ptr<KernelMemory>> memory;
     KernelArguments arguments;
     auto add = [&](Array &array, bool isOutput) {
       GuardedTensor &tensor =
-          *tensors.emplace_back(std::make_unique<GuardedTensor>(array, isOutput, memory, ++seed));
-      arguments.addMemRef(tensor.bytes.data() + GuardedTensor::kGuardBytes, tensor.shape,
-                          tensor.strides);
+          *tensors.emplace_back(std::make_unique<GuardedTensor>(array, isOutput, layout, ++seed));
+      memory.push_back(std::make_unique<KernelMemory>(tensor, /*atEnd=*/seed % 3 != 0));
+      arguments.addMemRef(memory.back()->data(), tensor.shape, tensor.strides);
     };
     for (auto [input, type] : llvm::zip_equal(inputs, kernel->signature.arguments)) {
       if (input.isScalar)
@@ -51,6 +88,8 @@ public:
     for (Array &output : outputs)
       add(output, /*isOutput=*/true);
     arguments.call(kernel->function);
+    for (auto &copy : memory)
+      copy->copyBack();
     for (auto &tensor : llvm::ArrayRef(tensors).take_back(outputs.size()))
       if (llvm::Error error = tensor->copyBack())
         return error;
@@ -105,6 +144,7 @@ public:
     if (!host)
       return host.takeError();
     options.jit.host = std::move(*host);
+    options.jit.sanitize = hasAddressSanitizer();
     llvm::Expected<std::unique_ptr<CompiledKernel>> kernel = compileForCPU(module, options);
     if (!kernel)
       return kernel.takeError();

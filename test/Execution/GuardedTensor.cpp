@@ -46,6 +46,20 @@ llvm::Error GuardedTensor::copyBack() {
           .str());
 }
 
+void GuardedTensor::forEachRow(llvm::function_ref<void(int64_t, int64_t)> fn) {
+  int64_t size = getByteSize(array.getKind()), begin = 0, end = 0;
+  const char *first = reinterpret_cast<const char *>(bytes.data()) + kGuardBytes;
+  forEachElement([&](char *place, char *, int64_t) {
+    int64_t at = place - first;
+    if (at != end) {
+      fn(begin, end - begin);
+      begin = at;
+    }
+    end = at + size;
+  });
+  fn(begin, end - begin);
+}
+
 /// Any order of the first three dimensions; gaps that keep rows at multiples of 16 bytes.
 void GuardedTensor::drawStrides(uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -26,6 +26,9 @@ public:
   /// With Memory::Random, `seed` decides the strides.
   GuardedTensor(Array &array, bool isOutput, Memory memory, uint64_t seed);
 
+  /// Calls `fn` with the bytes from the first element to each stretch without gaps, and its length.
+  void forEachRow(llvm::function_ref<void(int64_t, int64_t)> fn);
+
   /// Fills the array from `bytes`, and looks at what should not have been touched.
   llvm::Error copyBack();
 

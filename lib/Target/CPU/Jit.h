@@ -43,6 +43,8 @@ struct JitOptions {
   HostInfo host;
   OptLevel optLevel = OptLevel::Lean;
   llvm::CodeGenOptLevel codegenLevel = llvm::CodeGenOptLevel::Default;
+  /// Whether the code checks its accesses, as AddressSanitizer does, whose runtime the process has.
+  bool sanitize = false;
   /// Functions of this process that the code may call by name, besides those it always may.
   llvm::SmallVector<std::pair<std::string, void *>> symbols;
   /// Where to write what is compiled; empty for nowhere. The LLVM IR is the optimised one.

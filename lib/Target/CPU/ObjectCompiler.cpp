@@ -29,6 +29,7 @@
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
 #include "llvm/Transforms/IPO/DeadArgumentElimination.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LICM.h"
@@ -129,6 +130,8 @@ static void prepare(Module &module, const JitOptions &options, TargetMachine &ma
     if (function.isDeclaration())
       continue;
     function.addFnAttr("target-cpu", options.host.cpu);
+    if (options.sanitize)
+      function.addFnAttr(Attribute::SanitizeAddress);
     if (!options.host.features.empty())
       function.addFnAttr("target-features", options.host.features);
     // LLVM by itself keeps to 256 bits on the first processors with AVX-512.
@@ -172,8 +175,24 @@ static ModulePassManager buildLeanPipeline() {
   return passes;
 }
 
-static void optimize(Module &module, OptLevel level, TargetMachine &machine) {
-  if (level == OptLevel::None)
+/// Of what is left after optimisation. Constants are not told to the runtime: nobody runs code at
+/// the start of a module.
+static void addSanitizer(ModulePassManager &passes, Module &module) {
+  for (GlobalVariable &variable : module.globals()) {
+    GlobalValue::SanitizerMetadata metadata;
+    metadata.NoAddress = true;
+    variable.setSanitizerMetadata(metadata);
+  }
+  AddressSanitizerOptions options;
+  options.UseAfterReturn = AsanDetectStackUseAfterReturnMode::Never;
+  options.InsertVersionCheck = false;
+  passes.addPass(AddressSanitizerPass(options, /*UseGlobalGC=*/false, /*UseOdrIndicator=*/false,
+                                      AsanDtorKind::None, AsanCtorKind::None));
+}
+
+static void optimize(Module &module, const JitOptions &options, TargetMachine &machine) {
+  OptLevel level = options.optLevel;
+  if (level == OptLevel::None && !options.sanitize)
     return;
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = level == OptLevel::O3;
@@ -187,10 +206,13 @@ static void optimize(Module &module, OptLevel level, TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  ModulePassManager passes = level == OptLevel::Lean ? buildLeanPipeline()
+  ModulePassManager passes = level == OptLevel::None   ? ModulePassManager()
+                             : level == OptLevel::Lean ? buildLeanPipeline()
                              : level == OptLevel::O2
                                  ? builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2)
                                  : builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3);
+  if (options.sanitize)
+    addSanitizer(passes, module);
   passes.run(module, modules);
 }
 
@@ -302,7 +324,7 @@ compileObject(mlir::ModuleOp mlirModule, const JitOptions &options, JitTimings &
   prepare(*module, options, *machine);
   timings.translateMs = watch.lapMs();
 
-  Error failure = runGuarded("optimise", [&] { optimize(*module, options.optLevel, *machine); });
+  Error failure = runGuarded("optimise", [&] { optimize(*module, options, *machine); });
   timings.optimizeMs = watch.lapMs();
   if (!failure)
     failure = dumpText(*module, *machine, options);
