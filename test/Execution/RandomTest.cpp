@@ -62,13 +62,11 @@ INSTANTIATE_TEST_SUITE_P(All, RandomTest,
                          testing::Range(0u, unsigned(llvm::divideCeil(getOptions().numRandom,
                                                                       getCallsPerKernel()))));
 
-/// The same for gradients, of which four configurations share a kernel.
-constexpr unsigned kGradientsPerKernel = 4;
-
-/// A family of random gradients: how the command asks for `count` of them.
+/// The same for gradients.
+/// A family of them: how the command asks for `count`, of which so many share a kernel.
 struct GradFamily {
   const char *option, *test;
-  unsigned count;
+  unsigned count, callsPerKernel;
   /// So that families draw other kernels by the same seed.
   uint64_t seedOffset;
   std::pair<Variant, Problem> (ProblemGenerator::*draw)();
@@ -79,8 +77,8 @@ struct GradFamily {
     ProblemGenerator generator(options.seed + seedOffset, kernel, *options.device);
     auto [variant, problem] = (generator.*draw)();
     std::vector<Extents> extents;
-    unsigned first = kernel * kGradientsPerKernel;
-    for (unsigned i = first; i < std::min(first + kGradientsPerKernel, count); ++i)
+    unsigned first = kernel * callsPerKernel;
+    for (unsigned i = first; i < std::min(first + callsPerKernel, count); ++i)
       extents.push_back(generator.drawExtents(options.isSmall));
     GradExecution execution(options.seed * 1000003 + kernel);
     execution.check(variant, problem, extents);
@@ -94,17 +92,22 @@ struct GradFamily {
   }
 };
 
-auto rangeOf(unsigned count) {
-  return testing::Range(0u, unsigned(llvm::divideCeil(count, kGradientsPerKernel)));
+auto rangeOf(unsigned count, unsigned callsPerKernel) {
+  return testing::Range(0u, unsigned(llvm::divideCeil(count, callsPerKernel)));
 }
 
 struct RandomGradTest : testing::TestWithParam<unsigned> {
+  static constexpr unsigned kCallsPerKernel = 4;
   static void TearDownTestSuite() {
     std::printf("random gradients: %d kernels, %d configurations\n", family().numKernels,
                 family().numConfigurations);
   }
   static GradFamily &family() {
-    static GradFamily family = {"gradients", "RandomGradTest", getOptions().numGradients, 7919,
+    static GradFamily family = {"gradients",
+                                "RandomGradTest",
+                                getOptions().numGradients,
+                                kCallsPerKernel,
+                                7919,
                                 &ProblemGenerator::drawGradients};
     return family;
   }
@@ -113,16 +116,23 @@ struct RandomGradTest : testing::TestWithParam<unsigned> {
 TEST_P(RandomGradTest, MatchesReference) { family().check(GetParam()); }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RandomGradTest);
-INSTANTIATE_TEST_SUITE_P(All, RandomGradTest, rangeOf(getOptions().numGradients));
+INSTANTIATE_TEST_SUITE_P(All, RandomGradTest,
+                         rangeOf(getOptions().numGradients, RandomGradTest::kCallsPerKernel));
 
-/// Of rows whose scores are large, against f64 of what f32 makes of them.
+/// Of rows whose scores are large, against f64 of what f32 makes of them. Each call draws other
+/// large numbers for other elements.
 struct RandomLargeGradTest : testing::TestWithParam<unsigned> {
+  static constexpr unsigned kCallsPerKernel = 8;
   static void TearDownTestSuite() {
     std::printf("random gradients of large scores: %d kernels, %d configurations\n",
                 family().numKernels, family().numConfigurations);
   }
   static GradFamily &family() {
-    static GradFamily family = {"large", "RandomLargeGradTest", getOptions().numLarge, 104729,
+    static GradFamily family = {"large",
+                                "RandomLargeGradTest",
+                                getOptions().numLarge,
+                                kCallsPerKernel,
+                                104729,
                                 &ProblemGenerator::drawLargeGradients};
     return family;
   }
@@ -131,7 +141,8 @@ struct RandomLargeGradTest : testing::TestWithParam<unsigned> {
 TEST_P(RandomLargeGradTest, MatchesReference) { family().check(GetParam()); }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RandomLargeGradTest);
-INSTANTIATE_TEST_SUITE_P(All, RandomLargeGradTest, rangeOf(getOptions().numLarge));
+INSTANTIATE_TEST_SUITE_P(All, RandomLargeGradTest,
+                         rangeOf(getOptions().numLarge, RandomLargeGradTest::kCallsPerKernel));
 
 } // namespace
 } // namespace attn::test
