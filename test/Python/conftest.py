@@ -94,6 +94,18 @@ def guarded(monkeypatch):
         assert (memory[:GUARD] == PATTERN).all() and (memory[GUARD + size :] == PATTERN).all()
 
 
+@pytest.fixture(autouse=True)
+def guarded_torch():
+    """All memory of PyTorch on the CPU stands between such words, from the first test that finds PyTorch
+    imported: outputs and gradients, whoever allocates them."""
+    import guarded_memory
+
+    guarded_memory.find()
+    yield
+    library = guarded_memory.find()
+    assert library is None or library.guard_check() == 0, "written around a tensor's memory"
+
+
 @pytest.fixture
 def rng():
     # Fresh inputs each time: a failure prints its seed.
