@@ -15,7 +15,8 @@ milliseconds of the slowest rank, forward and backward, and
     MB          that a call of gather takes beside its arguments and results on the rank with most, and what the plan says
     bytes       that each rank received in one call, and what the plan says
 
-"gather at once" fetches all key heads before it computes: what overlap is worth. "gather going" is causal attention whose
+"gather at once" fetches all key heads before it computes: what overlap is worth. "gather 2 by 8" has two groups of key
+heads, and kernels whose blocks stay leave 8 multiprocessors to transfers (--steps, --reserves). "gather going" is causal attention whose
 blocks do not stay. Rates are those of two transfers, and for each row those of one call of the same mask, score and
 heads on one GPU, on as many tokens as a GPU has in the row, or on 32768.
 
@@ -241,6 +242,10 @@ def run_case(
         plans["gather at once"] = plan(length, method="gather", steps=1, **masks)
     if name == "causal" and DEVICE != "cpu":
         plans["gather going"], options["gather going"] = p, {"stay": "off"}
+    for steps in o.steps:
+        for reserve in o.reserves:
+            of = f"gather {steps} by {reserve}"
+            plans[of], options[of] = plan(length, method="gather", steps=steps, **masks), {"reserve": reserve}
     calls: Dict[str, Callable[[], Any]] = {}
     results: Dict[str, Any] = {}
     for method, of in plans.items():
@@ -364,11 +369,14 @@ def work(rank: int, ranks: int, o: argparse.Namespace) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words = lambda text: text.split(",") if text else []  # noqa: E731
+    numbers = lambda text: [int(x) for x in text.split(",")]  # noqa: E731
     parser.add_argument("--cases", type=words, default=["causal", "full", "window", "documents", "alibi"])
-    parser.add_argument("--lengths", type=lambda text: [int(x) for x in text.split(",")], default=[32768, 131072])
+    parser.add_argument("--lengths", type=numbers, default=[32768, 131072])
     parser.add_argument("--heads", type=words, default=["64:8", "16:16"])
     parser.add_argument("--cells", type=words, default=[], help="in place of these three: causal/32768/64:8,...")
     parser.add_argument("--methods", type=words, default=["gather"], help="gather, and ring or ulysses beside it")
+    parser.add_argument("--steps", type=numbers, default=[], help="groups of key heads to time beside the plan's choice")
+    parser.add_argument("--reserves", type=numbers, default=[0], help="multiprocessors that these leave to transfers")
     parser.add_argument("--longest", type=int, default=131072, help="the longest sequence that one GPU is given")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--forward", action="store_true", help="the forward pass alone")
