@@ -161,10 +161,10 @@ void Timeline::printPicture(raw_ostream &os, double maxCycles) const {
   double step = 1000;
   while (end / step > 12)
     step *= 2;
-  for (double tick = 0; tick <= end; tick += step)
+  for (unsigned i = 0, count = unsigned(end / step); i <= count; ++i)
     os << formatv("<text x=\"{0:F1}\" y=\"{1:F0}\" text-anchor=\"middle\" class=\"axis\">{2:F0}"
                   "</text>\n",
-                  left + tick * scale, axis + 14, tick);
+                  left + i * step * scale, axis + 14, i * step);
   os << formatv(
       "<text x=\"{0:F0}\" y=\"{1:F0}\" class=\"axis\">cycles of one multiprocessor</text>\n", left,
       axis + 34);
