@@ -18,6 +18,8 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 
@@ -88,26 +90,44 @@ static attn_kernel *compile(StringRef source, StringRef optionLines) {
   return kernel;
 }
 
-/// The kernel of a source and options, kept as long as the process: programs that call it may stay
-/// loaded as long. Null if it does not compile.
-static attn_kernel *findKernel(StringRef source, StringRef options) {
-  static auto &mutex = *new std::shared_mutex;
-  static auto &kernels = *new llvm::StringMap<llvm::StringMap<attn_kernel *>>;
+namespace {
+struct Kernels {
+  std::shared_mutex mutex;
+  /// By options, and then by source.
+  llvm::StringMap<llvm::StringMap<std::shared_ptr<attn_kernel>>> all;
+  /// Their options and sources, the first one in front.
+  std::deque<std::pair<std::string, std::string>> order;
+};
+} // namespace
+
+/// A program that makes kernels without end would fill the memory with those that nobody calls.
+static constexpr size_t kMostKernels = 512;
+
+/// The kernel of a source and options. Null if it does not compile.
+static std::shared_ptr<attn_kernel> findKernel(StringRef source, StringRef options) {
+  // Never destroyed: programs may run until the process ends.
+  static auto &kernels = *new Kernels;
   {
-    std::shared_lock lock(mutex);
-    auto found = kernels.find(options);
-    if (found != kernels.end())
-      if (attn_kernel *kernel = found->second.lookup(source))
+    std::shared_lock lock(kernels.mutex);
+    auto found = kernels.all.find(options);
+    if (found != kernels.all.end())
+      if (std::shared_ptr<attn_kernel> kernel = found->second.lookup(source))
         return kernel;
   }
-  attn_kernel *kernel = compile(source, options);
+  std::shared_ptr<attn_kernel> kernel(compile(source, options), attn_kernel_free);
   if (!kernel)
     return nullptr;
-  std::unique_lock lock(mutex);
-  auto [known, isNew] = kernels[options].try_emplace(source, kernel);
-  if (!isNew)
-    attn_kernel_free(kernel);
-  return known->second;
+  std::unique_lock lock(kernels.mutex);
+  auto [known, isNew] = kernels.all[options].try_emplace(source, kernel);
+  kernel = known->second;
+  if (isNew)
+    kernels.order.emplace_back(options, source);
+  // Calls that run the one that goes hold it themselves.
+  if (kernels.order.size() > kMostKernels) {
+    kernels.all[kernels.order.front().first].erase(kernels.order.front().second);
+    kernels.order.pop_front();
+  }
+  return kernel;
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -195,7 +215,7 @@ static XLA_FFI_Error *run(XLA_FFI_CallFrame *frame, int32_t ordinal, void *strea
   std::string options = findText(frame->attrs, "options").str();
   if (ordinal >= 0)
     options += "\ndevice=cuda:" + std::to_string(ordinal);
-  attn_kernel *kernel = findKernel(findText(frame->attrs, "source"), options);
+  std::shared_ptr<attn_kernel> kernel = findKernel(findText(frame->attrs, "source"), options);
   if (!kernel)
     return failLast(api);
   llvm::SmallVector<Tensor, 8> tensors(count);
@@ -206,7 +226,7 @@ static XLA_FFI_Error *run(XLA_FFI_CallFrame *frame, int32_t ordinal, void *strea
       return fail(api, "tensor " + llvm::Twine(i) + ": expected a type that attn has");
     pointers.push_back(&tensors[i].tensor);
   }
-  if (attn_run(kernel, pointers.data(), count, stream) != ATTN_OK)
+  if (attn_run(kernel.get(), pointers.data(), count, stream) != ATTN_OK)
     return failLast(api);
   return nullptr;
 }

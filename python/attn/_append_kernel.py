@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import _arrays, _dynamo
 from ._library import Kernel
 from ._places import MOST_BLOCKS, get_ordinal, name_device
+from ._plan import remember
 from ._tensors import Tensors
 
 _kernels: Dict[Tuple, Kernel] = {}
@@ -83,7 +84,8 @@ def run(rows: Any, slots: Any, turn: Optional[Tuple[Any, Any, Any, bool]], out: 
     device = name_device(ordinal)
     kernel = _kernels.get((*key, device))
     if kernel is None:
-        kernel = _kernels[(*key, device)] = Kernel(_write(*key), (("device", device),))
+        kernel = Kernel(_write(*key), (("device", device),))
+        remember(_kernels, (*key, device), kernel)
     arrays: List[Tuple[str, Any]] = [("rows", rows)]
     if slots is not None:
         arrays.append(("slots", slots))

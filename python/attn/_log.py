@@ -184,8 +184,11 @@ def _count(source: str, options: Tuple, where: str) -> None:
     family = _families.get(key)
     if family is None:
         _remember(_families, key, family := {})
+    # Those that come later tell nothing new, and a number for each step would fill the memory.
+    if len(family) >= _MANY:
+        return
     family[numbers] = None
-    if len(family) != _MANY:
+    if len(family) < _MANY:
         return
     # Of the first that is nearest.
     count = {x: sum(a != b for a, b in zip(x, numbers)) for x in family if x != numbers}

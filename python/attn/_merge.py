@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Sequence, Tuple, Union
 from . import _arrays, _dynamo, _foreign
 from ._library import Kernel, refuse
 from ._places import MOST_BLOCKS, get_ordinal, name_device
+from ._plan import remember
 from ._problem import is_rows_first
 from ._tensors import Tensors
 from .typing import ArrayT, Layout
@@ -106,9 +107,11 @@ def _run(outputs: List[Any], lses: List[Any], rows_first: bool) -> Tuple[Any, An
         return output, lse
     ordinal = get_ordinal(first)
     key = type_, len(shape), shape[-1], name_device(ordinal)
-    if key not in _kernels:
-        _kernels[key] = Kernel(_write(*key[:3]), (("device", key[3]),))
-    tensors = Tensors(_kernels[key])
+    kernel = _kernels.get(key)
+    if kernel is None:
+        kernel = Kernel(_write(*key[:3]), (("device", key[3]),))
+        remember(_kernels, key, kernel)
+    tensors = Tensors(kernel)
     stacked = _stack(outputs), _stack(lses)
     matrices, rows = (stacked[0], output), (stacked[1], lse)
     for (matrix, row), name in zip(zip(matrices, rows), ("outputs", "out")):

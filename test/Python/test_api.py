@@ -3,6 +3,7 @@
 import gc
 import inspect
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -73,11 +74,18 @@ def test_caches_are_bounded(make, monkeypatch):
     monkeypatch.setattr(_plan, "_LIMIT", 4)
     monkeypatch.setattr(_eager, "_plans", {})
     monkeypatch.setattr(_log, "_known", {})
+    monkeypatch.setattr(_log, "_families", {})
     monkeypatch.setattr(_log, "_MOST", 4)
     inputs = make()
+    kernels = []
     for limit in range(8):
         attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= limit)
+        kernels.append(weakref.ref([*_eager._plans.values()][-1][0].kernel))
     assert len(_eager._plans) <= 4 and len(_log._known) <= 4
+    # Numbers of one mask: of each step, where nobody looks.
+    assert sum(map(len, _log._families.values())) <= _log._MANY
+    gc.collect()
+    assert [x() is not None for x in kernels] == [False] * 4 + [True] * 4
     attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= 0)
 
 

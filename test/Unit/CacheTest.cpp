@@ -88,6 +88,23 @@ TEST_F(CacheTest, InMemoryOnly) {
   EXPECT_TRUE(remarks.empty());
 }
 
+/// A process that makes kernels without end keeps 64 MiB of them.
+TEST_F(CacheTest, TheOldestLeaveMemory) {
+  options.onDisk = false;
+  KernelCache cache(options);
+  const std::string megabyte(1 << 20, 'x');
+  for (int i = 0; i < 80; ++i) {
+    cache.store(makeKey(i), {megabyte, "plan", ""});
+    EXPECT_TRUE(cache.lookup(makeKey(0))) << "the youngest, since it is used";
+  }
+  int numKept = 0;
+  for (int i = 0; i < 80; ++i)
+    numKept += cache.lookup(makeKey(i)) != nullptr;
+  EXPECT_EQ(numKept, 63);
+  EXPECT_TRUE(cache.lookup(makeKey(79)));
+  EXPECT_FALSE(cache.lookup(makeKey(1)));
+}
+
 TEST_F(CacheTest, ThreadsShareACompilation) {
   KernelCache cache(options);
   std::atomic<int> compilations{0}, good{0};
