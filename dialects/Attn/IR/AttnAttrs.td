@@ -12,10 +12,6 @@ include "dialects/Attn/IR/AttnDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-class Attn_Attr<string name, string mnemonic_, list<Trait> traits = []> : AttrDef<Attn_Dialect, name, traits> {
-  let mnemonic = mnemonic_;
-}
-
 //===----------------------------------------------------------------------===//
 // Variants: named spellings of score and mask regions
 //===----------------------------------------------------------------------===//

@@ -8,6 +8,7 @@
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Attn/IR/AttnCacheOps.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnPositions.h"
 #include "dialects/Attn/IR/AttnVariantForms.h"
 #include "lib/Schedule/ScheduleText.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

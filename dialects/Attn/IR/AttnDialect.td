@@ -8,6 +8,7 @@
 #ifndef ATTN_DIALECT_TD
 #define ATTN_DIALECT_TD
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpBase.td"
 
 def Attn_Dialect : Dialect {
@@ -40,6 +41,10 @@ def Attn_Dialect : Dialect {
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect",
     "::mlir::affine::AffineDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect"
   ];
+}
+
+class Attn_Attr<string name, string mnemonic_, list<Trait> traits = []> : AttrDef<Attn_Dialect, name, traits> {
+  let mnemonic = mnemonic_;
 }
 
 #endif // ATTN_DIALECT_TD

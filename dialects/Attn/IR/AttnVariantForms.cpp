@@ -29,6 +29,8 @@ static constexpr VariantForm kForms[] = {
     {"relative_bias", "<OFFSET, top_left|bottom_right>",
      "score = s + bias[h, clamp(m' - n + offset, 0, R - 1)]; captures bias (H, R)"},
     {"dropout", "<P>", "factor = 0 with probability p, else 1 / (1 - p); captures seed (1)"},
+    {"positions", "<own|origin|table, own|origin|table, own|origin|table, own|origin|table>",
+     "b, h, m and n, M and N are those of a whole; captures origins (1) or tables, then total (2)"},
 };
 
 llvm::ArrayRef<VariantForm> attn::getVariantForms() { return kForms; }

@@ -12,6 +12,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/SetVector.h"
+#include <array>
 
 using namespace mlir;
 using namespace attn;
@@ -44,6 +46,11 @@ struct RegionBuilder : ImplicitLocOpBuilder {
                ? element
                : arith::IndexCastOp::create(*this, getIndexType(), element).getResult();
   }
+  /// A number from 0 to 2^28, so that sums with positions fit every index type.
+  Value readNumber(Value tensor, ValueRange indices) {
+    Value number = arith::MaxSIOp::create(*this, readIndex(tensor, indices), index(0));
+    return arith::MinSIOp::create(*this, number, index(int64_t(1) << 28));
+  }
   Value readF32(Value tensor, ValueRange indices) {
     Value element = tensor::ExtractOp::create(*this, tensor, indices);
     return element.getType().isF32()
@@ -55,6 +62,24 @@ struct RegionBuilder : ImplicitLocOpBuilder {
 
 bool attn::isScoreVariant(Attribute variant) {
   return isa<SoftcapAttr, AlibiAttr, RelativeBiasAttr, DropoutAttr>(variant);
+}
+
+/// An origin or a table for each position that is not the op's own, then the whole's extents.
+static SmallVector<CaptureRule> getCaptureRules(PositionsAttr positions) {
+  constexpr CaptureRule kOrigins[] = {{"first batch (1)", "1", false},
+                                      {"first head (1)", "1", false},
+                                      {"first row (1)", "1", false},
+                                      {"first key (1)", "1", false}};
+  constexpr CaptureRule kTables[] = {{"positions of batches (B)", "B", false},
+                                     {"positions of heads (H)", "H", false},
+                                     {"positions of rows (M)", "M", false},
+                                     {"positions of keys (N)", "N", false}};
+  SmallVector<CaptureRule> rules;
+  for (unsigned position = 0; position < 4; ++position)
+    if (Placement placement = positions.getPlacement(position); placement != Placement::Own)
+      rules.push_back(placement == Placement::Origin ? kOrigins[position] : kTables[position]);
+  rules.push_back({"total (2)", "2", false});
+  return rules;
 }
 
 std::optional<SmallVector<CaptureRule>> attn::getCaptureRules(Attribute variant) {
@@ -73,6 +98,8 @@ std::optional<SmallVector<CaptureRule>> attn::getCaptureRules(Attribute variant)
     return Rules{{"bias (H, R)", "HR", true}};
   if (isa<DropoutAttr>(variant))
     return Rules{{"seed (1)", "1", false}};
+  if (auto positions = dyn_cast<PositionsAttr>(variant))
+    return ::getCaptureRules(positions);
   return std::nullopt;
 }
 
@@ -82,6 +109,16 @@ SmallVector<CaptureRule> attn::getCaptureRules(ScoredOpInterface op) {
     for (Attribute variant : op.getVariantsAttr())
       llvm::append_range(rules, *getCaptureRules(variant));
   return rules;
+}
+
+PositionsAttr attn::findPositions(ScoredOpInterface op) {
+  ArrayAttr variants = op.getVariantsAttr();
+  return variants && !variants.empty() ? dyn_cast<PositionsAttr>(variants[0]) : PositionsAttr();
+}
+
+bool attn::readsOwn(ScoredOpInterface op, unsigned position) {
+  PositionsAttr positions = findPositions(op);
+  return !positions || positions.getPlacement(position) == Placement::Own;
 }
 
 Value attn::buildMask(OpBuilder &builder, Location loc, Attribute variant, const Position &at,
@@ -214,17 +251,111 @@ struct Length {
 };
 } // namespace
 
+namespace {
+/// The positions that regions of an op mean, and the extents that go with them.
+class Places {
+public:
+  Places(RewriterBase &rewriter, ScoredOpInterface op);
+
+  /// At the insertion point, in a region's block.
+  Position locate(Block &block);
+  /// Lets the rest of a region, which was there before, mean these positions. Drops what nobody
+  /// asked for.
+  void finish(Region &region);
+
+private:
+  /// Of a part of a whole, at the beginning of a block; positions of other blocks are its
+  /// arguments.
+  const std::array<Value, 4> &place(Block &block);
+
+  RewriterBase &rewriter;
+  Location loc;
+  Length rows, keys;
+  PositionsAttr positions;
+  /// Numbers to add to positions, and tables of them.
+  std::array<Value, 4> origins, tables;
+  /// M and N of the whole, where there are positions.
+  Value totals[2];
+  DenseMap<Block *, std::array<Value, 4>> placed;
+};
+} // namespace
+
+Places::Places(RewriterBase &rewriter, ScoredOpInterface op)
+    : rewriter(rewriter), loc(op.getLoc()), rows(rewriter, loc, op.getQuery()),
+      keys(rewriter, loc, op.getKey()), positions(findPositions(op)) {
+  if (!positions)
+    return;
+  RegionBuilder b(rewriter, loc);
+  ValueRange captures = op.getCaptures();
+  Value zero = b.index(0);
+  for (unsigned i = 0; i < 4; ++i) {
+    Placement placement = positions.getPlacement(i);
+    if (placement == Placement::Own)
+      continue;
+    if (placement == Placement::Origin)
+      origins[i] = b.readNumber(captures.front(), zero);
+    else
+      // Bounds of loops over rows and keys are searched for in their tables.
+      tables[i] = i < 2 ? captures.front()
+                        : AssumeOp::create(b, Fact::NonDecreasing, captures.front()).getResult();
+    captures = captures.drop_front();
+  }
+  totals[0] = b.readNumber(captures.front(), zero);
+  totals[1] = b.readNumber(captures.front(), b.index(1));
+}
+
+const std::array<Value, 4> &Places::place(Block &block) {
+  auto [found, isNew] = placed.try_emplace(&block);
+  std::array<Value, 4> &at = found->second;
+  if (!isNew)
+    return at;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(&block);
+  RegionBuilder b(rewriter, loc);
+  for (auto [i, own] : llvm::enumerate(block.getArguments().take_back(4)))
+    at[i] = origins[i]  ? arith::AddIOp::create(b, own, origins[i]).getResult()
+            : tables[i] ? b.readIndex(tables[i], own)
+                        : own;
+  return at;
+}
+
+Position Places::locate(Block &block) {
+  if (!positions) {
+    ValueRange p = block.getArguments().take_back(4);
+    return {p[0], p[1], p[2], p[3], rows.emit(rewriter, loc, p[0]), keys.emit(rewriter, loc, p[0])};
+  }
+  const std::array<Value, 4> &at = place(block);
+  return {at[0], at[1], at[2], at[3], totals[0], totals[1]};
+}
+
+void Places::finish(Region &region) {
+  if (!positions || region.empty())
+    return;
+  Block &block = region.front();
+  std::array<Value, 4> at = place(block);
+  for (auto [own, there] : llvm::zip_equal(block.getArguments().take_back(4), at)) {
+    if (own == there)
+      continue;
+    // They read a table and convert its elements, or add an origin.
+    SetVector<Operation *> makers;
+    for (Operation *maker = there.getDefiningOp(); maker && maker->getBlock() == &block;
+         maker = maker->getOperand(0).getDefiningOp())
+      makers.insert(maker);
+    auto isOther = [&](OpOperand &use) { return !makers.contains(use.getOwner()); };
+    rewriter.replaceUsesWithIf(own, there, isOther);
+    for (Operation *maker : makers)
+      if (maker->use_empty())
+        rewriter.eraseOp(maker);
+  }
+}
+
 void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {
   if (!op.getVariantsAttr())
     return;
   Location loc = op.getLoc();
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
-  Length rows(rewriter, loc, op.getQuery()), keys(rewriter, loc, op.getKey());
-  auto locate = [&](ValueRange p) {
-    return Position{
-        p[0], p[1], p[2], p[3], rows.emit(rewriter, loc, p[0]), keys.emit(rewriter, loc, p[0])};
-  };
+  Places places(rewriter, op);
   Type index = rewriter.getIndexType(), f32 = rewriter.getF32Type();
 
   rewriter.modifyOpInPlace(op, [&] {
@@ -232,27 +363,28 @@ void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {
     for (Attribute variant : op.getVariantsAttr()) {
       ValueRange own = captures.take_front(getCaptureRules(variant)->size());
       captures = captures.drop_front(own.size());
+      if (isa<PositionsAttr>(variant))
+        continue;
       if (isScoreVariant(variant)) {
         extendRegion(rewriter, loc, op.getScore(), {f32, index, index, index, index},
                      [&](Block &block, Yielded current) {
-                       ValueRange p = block.getArguments();
-                       Position here = locate(p.drop_front());
+                       Position here = places.locate(block);
                        if (!current.result)
-                         current.result = p[0];
+                         current.result = block.getArgument(0);
                        return buildYielded(rewriter, loc, variant, current, here, own);
                      });
         continue;
       }
       extendRegion(rewriter, loc, op.getMask(), {index, index, index, index},
                    [&](Block &block, Yielded current) -> Yielded {
-                     ValueRange p = block.getArguments();
-                     Position here = locate(p);
-                     Value mask = buildMask(rewriter, loc, variant, here, own);
+                     Value mask = buildMask(rewriter, loc, variant, places.locate(block), own);
                      if (current.result)
                        mask = arith::AndIOp::create(rewriter, loc, current.result, mask);
                      return {mask, Value()};
                    });
     }
+    for (Region *region : {&op.getScore(), &op.getMask()})
+      places.finish(*region);
     op.getCapturesMutable().clear();
     op.removeVariantsAttr();
   });

@@ -9,6 +9,7 @@
 #define ATTN_DIALECTS_ATTN_IR_ATTNVARIANTS_H
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnPositions.h"
 
 namespace attn {
 
@@ -30,7 +31,7 @@ mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attrib
 mlir::Value buildScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant,
                        mlir::Value s, const Position &at, mlir::ValueRange captures);
 
-/// True for variants of the score, false for variants of the mask.
+/// True for variants of the score, false for variants of the mask and for positions.
 bool isScoreVariant(mlir::Attribute variant);
 
 /// One tensor that a variant reads: its dimensions, a letter each (`R` is its own), and kind of
@@ -46,8 +47,15 @@ std::optional<llvm::SmallVector<CaptureRule>> getCaptureRules(mlir::Attribute va
 /// The same for all variants of an op: a rule for each of its captures.
 llvm::SmallVector<CaptureRule> getCaptureRules(ScoredOpInterface op);
 
+/// Which positions the op's regions, variants and captured tensors mean; null: the op's own.
+PositionsAttr findPositions(ScoredOpInterface op);
+
+/// Whether a captured tensor that is read at b, h, m or n (0 to 3) is read at the op's own.
+bool readsOwn(ScoredOpInterface op, unsigned position);
+
 /// Replaces the op's `variants` by regions: scores compose in order, masks are conjoined, regions
-/// already there come first. Does nothing to an op without variants.
+/// already there come first. Positions are computed at the beginning of each region. Does nothing
+/// to an op without variants.
 void expandVariants(mlir::RewriterBase &rewriter, ScoredOpInterface op);
 
 } // namespace attn

@@ -194,9 +194,18 @@ static int64_t getExtent(ScoredOpInterface op, char letter) {
     return op.getKey().getType().getDimSize(2);
   case '1':
     return 1;
+  case '2':
+    return 2;
   default:
     return ShapedType::kDynamic;
   }
+}
+
+/// Whether a dimension of a capture has the op's extent of this letter. Where positions are those
+/// of a whole, only the captures that say so do.
+static bool hasOwnExtent(ScoredOpInterface op, char letter, bool saysPositions) {
+  size_t position = StringRef("BHMN").find(letter);
+  return position == StringRef::npos || saysPositions || readsOwn(op, position);
 }
 
 static LogicalResult verifyVariants(ScoredOpInterface op) {
@@ -206,7 +215,7 @@ static LogicalResult verifyVariants(ScoredOpInterface op) {
     if (!getCaptureRules(variant))
       return op->emitOpError("expected a variant (causal, window, prefix, chunked, document, "
                              "key_length, softcap, alibi, "
-                             "relative_bias, dropout), got ")
+                             "relative_bias, dropout, positions), got ")
              << variant;
   // attention_c16: the captures are those that the variants read, in order, of their rank and kind
   // of element
@@ -214,7 +223,9 @@ static LogicalResult verifyVariants(ScoredOpInterface op) {
   if (rules.size() != op.getCaptures().size())
     return op->emitOpError("expected ")
            << rules.size() << " captures for these variants, got " << op.getCaptures().size();
-  for (auto [rule, capture] : llvm::zip_equal(rules, op.getCaptures())) {
+  PositionsAttr positions = findPositions(op);
+  size_t numPlaces = positions ? getCaptureRules(positions)->size() : 0;
+  for (auto [number, rule, capture] : llvm::enumerate(rules, op.getCaptures())) {
     auto type = cast<RankedTensorType>(capture.getType());
     Type element = type.getElementType();
     bool elementsFit = rule.isFloat ? isStorageFloat(element) : element.isSignlessIntOrIndex();
@@ -224,7 +235,8 @@ static LogicalResult verifyVariants(ScoredOpInterface op) {
              << (rule.isFloat ? "float" : "signless integer or index") << " elements, got " << type;
     // attention_c17: the captures have the op's extents
     for (auto [i, letter] : llvm::enumerate(rule.dims))
-      if (failed(checkExtent(op, rule.dims.substr(i, 1), "the op", getExtent(op, letter), rule.name,
+      if (hasOwnExtent(op, letter, number < numPlaces) &&
+          failed(checkExtent(op, rule.dims.substr(i, 1), "the op", getExtent(op, letter), rule.name,
                              type.getDimSize(i))))
         return failure();
     // attention_c18: a bias table has a column to clamp to
@@ -237,6 +249,13 @@ static LogicalResult verifyVariants(ScoredOpInterface op) {
       llvm::any_of(op.getVariantsAttr(), isBottomRight))
     return op->emitOpError("expected variants aligned top_left beside 'at', got ")
            << op.getVariantsAttr();
+  // attention_c23: positions are the first variant and the only ones, without 'at'
+  if (op.getVariantsAttr())
+    for (auto [i, variant] : llvm::enumerate(op.getVariantsAttr()))
+      if (isa<PositionsAttr>(variant) && (i > 0 || !op.getOrigin().empty()))
+        return op->emitOpError("expected ")
+               << variant << (i > 0 ? " as the first variant, got " : " without 'at', got ")
+               << op.getVariantsAttr();
   return success();
 }
 

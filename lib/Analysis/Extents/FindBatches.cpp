@@ -106,7 +106,8 @@ SmallVector<BatchDim> findBatches(mlir::func::FuncOp function, const FunctionExt
                     mlir::arith::ConstantOp>(op))
       return {};
   for (AttentionOp op : attentions)
-    if (!op.getOrigin().empty() || !addBatchReads(function, op, dims))
+    if (!op.getOrigin().empty() || !readsOwn(op, /*position=*/0) ||
+        !addBatchReads(function, op, dims))
       return {};
   for (AttentionOp op : attentions)
     if (!readsAreOfBatch(function, op, dims))

@@ -241,11 +241,19 @@ void Finder::visitScores(ScoredOpInterface op) {
                ArrayRef(kPositions).slice(1, op.getSink().getType().getRank()));
   for (mlir::Region *region : {&op.getScore(), &op.getMask()})
     visitReads(op, *region);
-  for (auto [rule, capture] : zip_equal(getCaptureRules(op), op.getCaptures()))
-    for (auto [dim, name] : enumerate(rule.dims))
+  // Tables of positions have the op's own extents; what is read there is of the whole.
+  PositionsAttr positions = findPositions(op);
+  size_t numPlaces = positions ? getCaptureRules(positions)->size() : 0;
+  for (auto [number, rule, capture] : enumerate(getCaptureRules(op), op.getCaptures()))
+    for (auto [dim, name] : enumerate(rule.dims)) {
+      // M and N of a whole.
+      if (name == '2')
+        require(RuleKind::AtLeast, makeExtent(getGroups(capture)[dim]), makeConstant(2));
       for (auto [position, letter] : enumerate(kPositions))
-        if (StringRef(&name, 1) == getName(letter))
+        if (StringRef(&name, 1) == getName(letter) &&
+            (number < numPlaces || readsOwn(op, position)))
           requireRead(op, capture, dim, position);
+    }
 }
 
 void Finder::visit(AttentionOp op) {
@@ -339,6 +347,8 @@ void Finder::visitReads(ScoredOpInterface op, mlir::Region &region) {
       auto [argument, shift] = findPosition(index);
       bool isPosition =
           argument && argument.getOwner() == &region.front() && argument.getArgNumber() >= first;
+      if (isPosition && !readsOwn(op, argument.getArgNumber() - first))
+        continue;
       if (isPosition && shift >= 0)
         requireRead(op, extract.getTensor(), dim, argument.getArgNumber() - first, shift);
       else if (std::optional<Extent> extent = getExtent(index))

@@ -7,7 +7,9 @@
 
 #include "lib/Analysis/MaskTiles/Bound.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -49,6 +51,16 @@ static bool isWide(const ExprNode &node) {
   default:
     return false;
   }
+}
+
+std::optional<std::pair<int64_t, int64_t>> findConstantBounds(Value value) {
+  auto lower = value.getDefiningOp<arith::MinSIOp>();
+  auto raised = lower ? lower.getLhs().getDefiningOp<arith::MaxSIOp>() : arith::MaxSIOp();
+  APInt least, greatest;
+  if (!raised || !matchPattern(raised.getRhs(), m_ConstantInt(&least)) ||
+      !matchPattern(lower.getRhs(), m_ConstantInt(&greatest)) || least.sgt(greatest))
+    return std::nullopt;
+  return std::pair(least.getSExtValue(), greatest.getSExtValue());
 }
 
 Expr ExprPool::intern(ExprNode node) {

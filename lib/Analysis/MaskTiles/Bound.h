@@ -21,6 +21,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace attn {
@@ -103,6 +104,10 @@ inline constexpr int64_t limitStep = int64_t(1) << 16;
 /// positions.
 inline constexpr int64_t narrowLimit = (int64_t(1) << 30) - limitStep;
 inline constexpr int64_t unbounded = int64_t(1) << 62;
+
+/// The constants that bound a number from both sides, as in min(max(x, least), greatest); nothing
+/// for others.
+std::optional<std::pair<int64_t, int64_t>> findConstantBounds(mlir::Value value);
 
 /// Makes expressions and owns them. All factories fold.
 class ExprPool {

@@ -242,7 +242,8 @@ bool MaskReader::fits(Expr expr, Type type) {
 }
 
 /// Whether the value is a tensor's extent, counts parts or something of it in a loop, or is made of
-/// such by what tiling writes, or is at most one: then it is no larger than positions.
+/// such by what tiling writes, or is at most one: then it is no larger than positions. Nor are the
+/// numbers of #attn.positions, which constants bound.
 static bool isExtent(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<LoopLikeOpInterface>(argument.getOwner()->getParentOp());
@@ -254,6 +255,8 @@ static bool isExtent(Value value) {
     return llvm::all_of(op->getOperands(), isExtent);
   if (isa<arith::MinUIOp>(op))
     return llvm::any_of(op->getOperands(), isExtent);
+  if (auto bounds = bound::findConstantBounds(value))
+    return bounds->first >= -positionLimit && bounds->second <= positionLimit;
   return isa<tensor::DimOp, CountPartsOp>(op);
 }
 

@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnVariants.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -164,8 +164,13 @@ namespace {
 struct FoldScalesPass
     : RoomPass<attn::impl::FoldScalesPassBase<FoldScalesPass>, Room::Problem, Room::Problem> {
   LogicalResult transform() override {
-    WalkResult folded =
-        getOperation()->walk([](AttentionOp op) { return WalkResult(Folder(op).run()); });
+    IRRewriter rewriter(&getContext());
+    WalkResult folded = getOperation()->walk([&](AttentionOp op) {
+      // Scales are read at the op's own positions, whatever regions mean.
+      if (findPositions(op) && op.getQuery().getDefiningOp<ScaledOp>())
+        expandVariants(rewriter, op);
+      return WalkResult(Folder(op).run());
+    });
     if (folded.wasInterrupted())
       return failure();
     SmallVector<ScaledOp> views;

@@ -27,7 +27,8 @@ def ExpandVariantsPass : Pass<"attn-expand-variants"> {
   let summary = "turns named variants (causal, window, alibi, ...) into score and mask regions";
   let description = [{
     After this pass nothing knows that a mask was spelled `causal`. Scores compose in the order of
-    the list, masks are conjoined.
+    the list, masks are conjoined. Where there are `#attn.positions`, the arguments of all regions become
+    positions in the whole.
 
     Requires: room 1 `problem`. Produces: room 1 `problem` without `variants`. Fails when: never.
   }];

@@ -102,6 +102,8 @@ private:
       return makeRange(0, kMostHeads);
     if (llvm::is_contained(region.getArguments(), value) || value.getDefiningOp<tensor::DimOp>())
       return makeRange(0, bound::positionLimit);
+    if (auto bounds = bound::findConstantBounds(value))
+      return makeRange(bounds->first, bounds->second);
     return makeRange(-kLimit, kLimit);
   }
 

@@ -61,3 +61,19 @@ func.func @attention_c16_seed(%q: tensor<2x4x3x16xf32>, %l: tensor<1xf32>) {
   %o = attn.attention %q, %q, %q variants [#attn.dropout<0.1>] captures(%l : tensor<1xf32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }
+
+// -----
+
+func.func @attention_c16_positions(%q: tensor<2x4x3x16xf32>, %first: tensor<1xi32>) {
+  // expected-error@+1 {{expected 2 captures for these variants, got 1}}
+  %o = attn.attention %q, %q, %q variants [#attn.positions<own, own, origin, own>] captures(%first : tensor<1xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c16_positions_float(%q: tensor<2x4x3x16xf32>, %rows: tensor<3xf32>, %total: tensor<2xi32>) {
+  // expected-error@+1 {{expected positions of rows (M) of rank 1 and signless integer or index elements, got 'tensor<3xf32>'}}
+  %o = attn.attention %q, %q, %q variants [#attn.positions<own, own, table, own>] captures(%rows, %total : tensor<3xf32>, tensor<2xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}

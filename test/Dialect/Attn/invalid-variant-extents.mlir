@@ -45,3 +45,28 @@ func.func @attention_c17_seed(%q: tensor<2x4x3x16xf32>, %l: tensor<2xi64>) {
   %o = attn.attention %q, %q, %q variants [#attn.dropout<0.1>] captures(%l : tensor<2xi64>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }
+
+// -----
+
+func.func @attention_c17_positions(%q: tensor<2x4x3x16xf32>, %rows: tensor<4xi32>, %total: tensor<2xi32>) {
+  // expected-error@+1 {{expected M of the op and positions of rows (M) to agree, got 3 and 4}}
+  %o = attn.attention %q, %q, %q variants [#attn.positions<own, own, table, own>] captures(%rows, %total : tensor<4xi32>, tensor<2xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c17_total(%q: tensor<2x4x3x16xf32>, %total: tensor<3xi32>) {
+  // expected-error@+1 {{expected 2 of the op and total (2) to agree, got 2 and 3}}
+  %o = attn.attention %q, %q, %q variants [#attn.positions<own, own, own, own>] captures(%total : tensor<3xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+// Ids are of the whole where positions are, and of the op where they are its own.
+func.func @attention_c17_whole(%q: tensor<2x4x3x16xf32>, %rows: tensor<3xi32>, %total: tensor<2xi32>, %l: tensor<2x9xi32>, %k: tensor<2x8xi32>) {
+  // expected-error@+1 {{expected N of the op and key ids (B, N) to agree, got 3 and 8}}
+  %o = attn.attention %q, %q, %q variants [#attn.positions<own, own, table, own>, #attn.document] captures(%rows, %total, %l, %k : tensor<3xi32>, tensor<2xi32>, tensor<2x9xi32>, tensor<2x8xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}

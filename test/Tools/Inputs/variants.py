@@ -1,4 +1,4 @@
-"""Compares the variants that a tool lists, on standard input, with their definitions in the file of the first argument."""
+"""Compares the variants that a tool lists, on standard input, with their definitions in files, its arguments."""
 
 import re
 import sys
@@ -6,9 +6,9 @@ from pathlib import Path
 
 DEFINITION = re.compile(r'^def Attn_\w+ : Attn_Attr<"\w+", "(\w+)"> \{\n  let summary = "(.+)";\n((?:.*\n)*?)\}', re.M)
 defined = {}
-for name, sentence, body in DEFINITION.findall(Path(sys.argv[1]).read_text()):
+for name, sentence, body in DEFINITION.findall("".join(Path(x).read_text() for x in sys.argv[1:])):
     parameters = re.search(r"let parameters = \(ins (.+)\);", body)
-    defined[name] = (len(parameters.group(1).split(", ")) if parameters else 0, "Alignment" in body, sentence)
+    defined[name] = (len(parameters.group(1).split(", ")) if parameters else 0, "Alignment" in body or "Placement" in body, sentence)
 # No variant: it is on functions.
 del defined["schedule"]
 
