@@ -158,6 +158,10 @@ ATTN_EXPORT void attn_options_free(attn_options *options);
 
 enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 2 };
 
+/** Where the rows or keys of a call stand in the whole: at their own numbers, from an origin on, or
+ *  where a table says. */
+enum { ATTN_POSITIONS_OWN = 0, ATTN_POSITIONS_ORIGIN = 1, ATTN_POSITIONS_TABLE = 2 };
+
 /** A common attention, for attn_write_source. Start from ATTN_SPEC_INIT: no bound of a window is
  *  -1, not 0.
  *
@@ -167,6 +171,9 @@ enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 
  *    key          type  (B, Hkv, N, D); with pages key_cache, (Np, P, Hkv, D)
  *    value        type  (B, Hkv, N, Dv); with pages value_cache, (Np, P, Hkv, Dv)
  *    page_table*  i32   (B, C), with pages
+ *    row_positions*, key_positions*
+ *                 i32   (1) for an origin, (M) and (N) for a table
+ *    total*       i32   (2), with positions: M and N of the whole
  *    seqused_k*   i32   (B), with lengths
  *    query_ids*   i32   (B, M), with documents
  *    key_ids*     i32   (B, N), with documents
@@ -246,10 +253,37 @@ typedef struct attn_spec {
   /** Of the output where the type has 8 bits: "f16", "bf16" or "f32"; null for "bf16". Where it has
    *  16: "f32", or else the type. */
   const char *output_type;
+  /** A call may have some rows and keys of a whole, as a GPU of several does, or a part of a
+   * prompt. Causal, windows, ALiBi and dropout then count in the whole, and ids of documents are
+   * read there: query_ids is (B, total[0]), key_ids is (B, total[1]). Tables do not decrease; the
+   * keys that a broken promise keeps are unspecified. Not together with pages, lengths or
+   * is_ragged. */
+  int32_t row_positions, key_positions;
 } attn_spec;
 
 #define ATTN_SPEC_INIT                                                                             \
-  {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL}
+  {sizeof(attn_spec),                                                                              \
+   "f32",                                                                                          \
+   0,                                                                                              \
+   0,                                                                                              \
+   ATTN_CAUSAL_NO,                                                                                 \
+   0,                                                                                              \
+   0,                                                                                              \
+   0,                                                                                              \
+   -1,                                                                                             \
+   -1,                                                                                             \
+   0,                                                                                              \
+   0,                                                                                              \
+   0,                                                                                              \
+   0,                                                                                              \
+   0,                                                                                              \
+   0,                                                                                              \
+   0,                                                                                              \
+   0,                                                                                              \
+   0,                                                                                              \
+   NULL,                                                                                           \
+   0,                                                                                              \
+   0}
 
 /** The attention as a source for attn_compile, freed with attn_string_free. Score and mask
  * functions are source that the program writes itself. Head dimensions and bounds that are none are

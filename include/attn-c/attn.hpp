@@ -259,6 +259,10 @@ inline std::string take(char *text) {
 /// Keys at or before the row's own position, counted from the first row and key or from the last.
 enum class Causal { No, TopLeft, BottomRight };
 
+/// Where the rows or keys of a call stand in the whole: at their own numbers, from an origin on, or
+/// where a table says.
+enum class Positions { Own, Origin, Table };
+
 /// The common attentions without writing IR; score and mask functions are source. attn_spec lists
 /// the arguments of the function in their order.
 struct AttentionSpec {
@@ -298,6 +302,8 @@ struct AttentionSpec {
   /// Of the output where the type has 8 bits: F16, BF16 or F32. Where it has 16: F32, or else the
   /// type.
   Type outputType = Type::BF16;
+  /// Of calls that have some rows and keys of a whole (attn_spec).
+  Positions rowPositions = Positions::Own, keyPositions = Positions::Own;
 };
 
 namespace detail {
@@ -342,6 +348,8 @@ inline Result<std::string> getSource(const AttentionSpec &spec) {
   said.has_documents = spec.hasDocuments;
   said.is_gradient = spec.isGradient;
   said.has_wide_gradients = spec.hasWideGradients;
+  said.row_positions = static_cast<int32_t>(spec.rowPositions);
+  said.key_positions = static_cast<int32_t>(spec.keyPositions);
   char *source = nullptr;
   if (Status status = Status::of(attn_write_source(&said, &source)); !status)
     return status;

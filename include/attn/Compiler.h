@@ -119,6 +119,10 @@ struct CompileOptions {
 /// first row and first key, bottom-right from the last.
 enum class Causal : uint8_t { No, TopLeft, BottomRight };
 
+/// Where the rows or keys of a call stand in the whole: at their own numbers, from an origin on, or
+/// where a table says.
+enum class Positions : uint8_t { Own, Origin, Table };
+
 /// The common attentions without writing IR. Whatever else (score and mask functions) is source.
 ///
 /// The function takes these in this order, of which * are there where the spec says so:
@@ -129,6 +133,8 @@ enum class Causal : uint8_t { No, TopLeft, BottomRight };
 /// | key         | type     | (B, Hkv, N, D); with pages key_cache, (Np, P, Hkv, D)           |
 /// | value       | type     | (B, Hkv, N, Dv); with pages value_cache, (Np, P, Hkv, Dv)       |
 /// | page_table* | I32      | (B, C), with pages                                              |
+/// | row_positions*, key_positions* | I32 | (1) for an origin, (M) and (N) for a table        |
+/// | total*      | I32      | (2), with positions: M and N of the whole                       |
 /// | seqused_k*  | I32      | (B), with lengths                                               |
 /// | query_ids*  | I32      | (B, M), with documents                                          |
 /// | key_ids*    | I32      | (B, N), with documents                                          |
@@ -203,6 +209,12 @@ struct AttentionSpec {
   /// Of the output where the type has 8 bits: F16, BF16 or F32. Where it has 16: F32, or else the
   /// type.
   DataType outputType = DataType::BF16;
+  /// A call may have some rows and keys of a whole, as a GPU of several does, or a part of a
+  /// prompt. Causal, windows, ALiBi and dropout then count in the whole, and ids of documents are
+  /// read there: query_ids is (B, total[0]), key_ids is (B, total[1]). Tables do not decrease; the
+  /// keys that a broken promise keeps are unspecified. Not together with pages, lengths or
+  /// isRagged.
+  Positions rowPositions = Positions::Own, keyPositions = Positions::Own;
 };
 
 /// InvalidArgument where words of a spec contradict each other; the message starts with the word.

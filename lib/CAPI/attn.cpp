@@ -169,6 +169,11 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
         types, [&](DataType type) { return name && StringRef(name) == getName(type); });
     return type == types.end() ? std::nullopt : std::optional(*type);
   };
+  for (auto [name, placement] : {std::pair("row_positions", spec.row_positions),
+                                 std::pair("key_positions", spec.key_positions)})
+    if (placement < ATTN_POSITIONS_OWN || placement > ATTN_POSITIONS_TABLE)
+      return expected("spec: " + llvm::Twine(name) + ": expected a number from 0 to 2, got " +
+                      llvm::Twine(placement));
   std::optional<DataType> type = find(types, spec.type);
   if (!type)
     return expected("spec: type: expected f16, bf16, f32, f8E4M3FN or f8E5M2, got " +
@@ -198,6 +203,8 @@ static Result<AttentionSpec> readSpec(const attn_spec *given) {
   read.hasDocuments = spec.has_documents;
   read.isGradient = spec.is_gradient;
   read.hasWideGradients = spec.has_wide_gradients;
+  read.rowPositions = static_cast<Positions>(spec.row_positions);
+  read.keyPositions = static_cast<Positions>(spec.key_positions);
   if (Status status = checkSpec(read); !status.ok()) {
     auto [word, rest] = StringRef(status.message).split(':');
     return expected("spec: " + llvm::convertToSnakeFromCamelCase(word) + ":" + rest);

@@ -8,6 +8,7 @@
 #include "attn/Compiler.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <array>
 
 using namespace llvm;
 
@@ -110,6 +111,11 @@ private:
                       getValuePool(), kTable);
     else
       text += formatv(", %key: {0}, %value: {1}", q, v);
+    for (auto [name, placement] : listPositions())
+      if (placement != Positions::Own)
+        text += formatv(", %{0}: {1}", name, getPlaces(placement));
+    if (hasPositions())
+      text += formatv(", %total: {0}", kTotal);
     if (spec.hasLengths)
       text += formatv(", %seqused_k: {0}", kLengths);
     if (spec.hasDocuments)
@@ -179,6 +185,22 @@ private:
 
   std::string writeWords() const {
     SmallVector<std::string> variants;
+    SmallVector<StringRef> captures, types;
+    auto capture = [&](StringRef name, StringRef type) {
+      captures.push_back(name);
+      types.push_back(type);
+    };
+    if (hasPositions()) {
+      std::string placements = "own, own";
+      for (auto [name, placement] : listPositions()) {
+        placements += ", " + getPlacement(placement).str();
+        if (placement != Positions::Own)
+          capture(name == "row_positions" ? "%row_positions" : "%key_positions",
+                  getPlaces(placement));
+      }
+      variants.push_back("#attn.positions<" + placements + ">");
+      capture("%total", kTotal);
+    }
     if (spec.causal == Causal::TopLeft)
       variants.push_back("#attn.causal<top_left>");
     if (spec.causal == Causal::BottomRight && !spec.hasLengths)
@@ -188,11 +210,6 @@ private:
     if (hasWindow() && (!spec.hasLengths || !isBound))
       variants.push_back(
           formatv("#attn.window<{0}, {1}, bottom_right>", spec.windowLeft, spec.windowRight));
-    SmallVector<StringRef> captures, types;
-    auto capture = [&](StringRef name, StringRef type) {
-      captures.push_back(name);
-      types.push_back(type);
-    };
     if (spec.hasDocuments) {
       variants.push_back("#attn.document");
       capture("%query_ids", kTable);
@@ -294,6 +311,22 @@ private:
     return (count == 1 ? "is" : "keep") + std::to_string(count - 1);
   }
 
+  bool hasPositions() const {
+    return spec.rowPositions != Positions::Own || spec.keyPositions != Positions::Own;
+  }
+  std::array<std::pair<StringRef, Positions>, 2> listPositions() const {
+    return {{{"row_positions", spec.rowPositions}, {"key_positions", spec.keyPositions}}};
+  }
+  /// As the variant spells it, and the type of what is captured.
+  static StringRef getPlacement(Positions placement) {
+    return placement == Positions::Own      ? "own"
+           : placement == Positions::Origin ? "origin"
+                                            : "table";
+  }
+  static StringRef getPlaces(Positions placement) {
+    return placement == Positions::Origin ? kOrigin : kLengths;
+  }
+
   bool hasWindow() const { return spec.windowLeft != -1 || spec.windowRight != -1; }
   bool countsFromLengths() const {
     return spec.hasLengths && (spec.causal == Causal::BottomRight || hasWindow() || spec.hasAlibi);
@@ -301,7 +334,8 @@ private:
 
   static constexpr StringRef kTable = "tensor<?x?xi32>", kLengths = "tensor<?xi32>",
                              kSize = "tensor<?xi8>", kHeads = "tensor<?xf32>",
-                             kScales = "tensor<?x?xf32>", kSeed = "tensor<1xi64>";
+                             kScales = "tensor<?x?xf32>", kSeed = "tensor<1xi64>",
+                             kOrigin = "tensor<1xi32>", kTotal = "tensor<2xi32>";
 
   const AttentionSpec &spec;
   /// Whether operands are elements of 8 bits and scales.
@@ -326,6 +360,13 @@ Status checkSpec(const AttentionSpec &spec) {
                   "isRagged: expected no pages, lengths or documents beside sequences, got one of "
                   "them",
                   "write the source with attn.ragged and attn.paged"};
+  for (auto [name, placement] :
+       {std::pair("rowPositions", spec.rowPositions), {"keyPositions", spec.keyPositions}})
+    if (placement != Positions::Own && (spec.pageSize || spec.hasLengths || spec.isRagged))
+      return Status{StatusCode::InvalidArgument,
+                    std::string(name) + ": expected no pages, lengths or sequences beside "
+                                        "positions, got one of them",
+                    "write the source with #attn.positions"};
   if (spec.isGradient && (spec.pageSize || spec.isRagged))
     return fail("isGradient: expected keys and values in one piece, got pages or sequences");
   if (spec.isGradient && isScaled(spec.type))

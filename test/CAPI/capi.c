@@ -506,6 +506,50 @@ static void testPages(void) {
     EXPECT(fabs(ofPages[H * M * D + d] - (double)values[3 * kPage * kRow + d]) < 1e-6);
 }
 
+/** Some rows and keys of a whole are those rows of the whole, where their keys are there. */
+static void testPositions(void) {
+  enum { kWhole = 6, kFirst = 2, kPart = kWhole - kFirst, kRows = 2 };
+  static float query[H * kWhole * D], key[H * kWhole * D], value[H * kWhole * D];
+  static float whole[H * kWhole * D], part[H * kRows * D];
+  static float q[H * kRows * D], k[H * kPart * D], v[H * kPart * D];
+  int32_t rows[kRows] = {4, 5}, first[1] = {kFirst}, total[2] = {kWhole, kWhole};
+  void *const all[] = {query, key, value, whole};
+  void *const some[] = {q, k, v, rows, first, total, part};
+  int64_t allShapes[][4] = {
+      {1, H, kWhole, D}, {1, H, kWhole, D}, {1, H, kWhole, D}, {1, H, kWhole, D}};
+  int64_t someShapes[][4] = {
+      {1, H, kRows, D}, {1, H, kPart, D}, {1, H, kPart, D}, {kRows}, {1}, {2}, {1, H, kRows, D}};
+  const int32_t allRanks[] = {4, 4, 4, 4}, someRanks[] = {4, 4, 4, 1, 1, 1, 4};
+  attn_spec spec = ATTN_SPEC_INIT;
+  char *text = NULL;
+  fill(query, sizeof(query) / sizeof(*query));
+  fill(key, sizeof(key) / sizeof(*key));
+  fill(value, sizeof(value) / sizeof(*value));
+  for (int h = 0; h < H; ++h) {
+    for (int row = 0; row < kRows; ++row)
+      memcpy(q + (h * kRows + row) * D, query + (h * kWhole + rows[row]) * D, D * sizeof(float));
+    memcpy(k + h * kPart * D, key + (h * kWhole + kFirst) * D, kPart * D * sizeof(float));
+    memcpy(v + h * kPart * D, value + (h * kWhole + kFirst) * D, kPart * D * sizeof(float));
+  }
+  spec.head_dim = D;
+  spec.causal = ATTN_CAUSAL_BOTTOM_RIGHT;
+  spec.window_left = 2;
+  runSpec(&spec, all, allShapes, allRanks, 4);
+  spec.row_positions = ATTN_POSITIONS_TABLE;
+  spec.key_positions = ATTN_POSITIONS_ORIGIN;
+  runSpec(&spec, some, someShapes, someRanks, 7);
+  for (int i = 0; i < H * kRows * D; ++i) {
+    int d = i % D, row = i / D % kRows, h = i / D / kRows;
+    EXPECT(fabs((double)part[i] - whole[(h * kWhole + rows[row]) * D + d]) < 1e-6);
+  }
+  spec.has_lengths = 1;
+  EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT,
+               "spec: row_positions: expected no pages, lengths or sequences beside positions");
+  spec.key_positions = 3;
+  EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT,
+               "spec: key_positions: expected a number from 0 to 2, got 3");
+}
+
 /** Rows of sequences are each sequence by itself; rows of none stay as they are. */
 static void testSequences(void) {
   enum { kRows = 9, kKeys = 8, kRow = H * D };
@@ -789,6 +833,7 @@ int main(void) {
   testExplain();
   testWriteSource();
   testPages();
+  testPositions();
   testSequences();
   testMaskRanges(&call);
   testGradient(&call);
