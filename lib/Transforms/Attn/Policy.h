@@ -23,6 +23,7 @@ namespace attn {
 enum Trait : unsigned {
   Masked = 1,
   BiasUnderMask = 2,
+  /// Of more than sorted tables of rows (RegionWork::gathersRowsAlone).
   Gathers = 4,
   Long = 8,
   Split = 16,

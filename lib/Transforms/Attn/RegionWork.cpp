@@ -28,6 +28,22 @@ static bool isWideDivision(Operation *op) {
          op->getResult(0).getType().isInteger(64);
 }
 
+/// Whether an op reads a sorted table, which is what tells rows where they stand in a whole.
+static bool readsSorted(Operation &op) {
+  auto extract = dyn_cast<tensor::ExtractOp>(op);
+  return extract && extract.getTensor().getDefiningOp<AssumeOp>();
+}
+
+/// Whether an op adds a number of the call to a position, which is as well as the position.
+static bool shiftsPosition(Operation &op) {
+  auto add = dyn_cast<arith::AddIOp>(op);
+  auto isOutside = [&](Value value) {
+    return value.getParentRegion() != op.getParentRegion() && !matchPattern(value, m_Constant());
+  };
+  return add && isa<BlockArgument>(add.getLhs()) &&
+         add.getLhs().getParentRegion() == op.getParentRegion() && isOutside(add.getRhs());
+}
+
 static void measure(Region &region, RegionWork &work) {
   if (region.empty())
     return;
@@ -54,7 +70,12 @@ static void measure(Region &region, RegionWork &work) {
       variations[result] = variation;
     work.isLong |= isLongMath(&op) || (variation == Scores && isWideDivision(&op));
     bool isGather = variation != None && isa<tensor::ExtractOp>(op);
+    bool isOfRows = isGather && variation == Rows && readsSorted(op);
+    if (isGather)
+      work.gathersRowsAlone = isOfRows && (work.gathersRowsAlone || !work.gathers);
     work.gathers |= isGather;
+    if (isOfRows)
+      continue;
     work.gathersApart |= isGather && !llvm::all_of(op.getOperands(), isShared);
     // A factor is made behind the maximum, for a few scores at a time: what it reads is all that
     // waits.
@@ -63,6 +84,8 @@ static void measure(Region &region, RegionWork &work) {
     auto isCondition = [](Type type) { return type.isInteger(1); };
     work.rowConditions += variation == Rows && llvm::any_of(op.getResultTypes(), isCondition);
     work.scoreConditions += variation == Scores && isa<arith::CmpIOp>(op);
+    if (variation == Keys && shiftsPosition(op))
+      continue;
     work.weight += variation == Scores ? (isGather ? 7 : 1) : variation == Keys ? 3 : 0;
   }
 }

@@ -23,8 +23,13 @@ struct RegionWork {
   int64_t weight = 0;
   /// Conditions on rows alone, which threads keep for each column of a tile where rows run.
   int64_t rowConditions = 0;
-  /// Whether some of these places are no distances of row and key, of which a thread reads half.
+  /// Whether some of these places are no distances of row and key, of which a thread reads half,
+  /// nor in sorted tables at rows alone.
   bool gathersApart = false;
+  /// Whether all of them are in sorted tables at rows alone. Where keys run, a thread reads such a
+  /// table once for each of its rows, and bounds of loops are found in it: it is a position of a
+  /// row as much as the row's own.
+  bool gathersRowsAlone = false;
   /// Conditions on a row and a key together: a mask that bounds keys from both sides has two.
   int64_t scoreConditions = 0;
 };

@@ -70,8 +70,13 @@ GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
 /// Of a mask whose operations are a few comparisons.
 static constexpr int64_t kMostWork = 4;
 
+/// Whether regions read more than where rows stand.
+static bool gathersBeyondRows(const GPUProblem &problem) {
+  return problem.work.gathers && !problem.work.gathersRowsAlone;
+}
+
 static bool isWindow(const GPUProblem &problem) {
-  return problem.isMasked && problem.work.scoreConditions >= 2 && !problem.work.gathers &&
+  return problem.isMasked && problem.work.scoreConditions >= 2 && !gathersBeyondRows(problem) &&
          problem.work.weight <= kMostWork;
 }
 
@@ -83,7 +88,7 @@ static bool isEdge(const GPUProblem &problem) {
 static unsigned getTraits(const GPUProblem &problem) {
   return (problem.isMasked ? Masked : 0) |
          (problem.isMasked && problem.scoreReadsTensors ? BiasUnderMask : 0) |
-         (problem.work.gathers ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
+         (gathersBeyondRows(problem) ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
          (problem.splits > 1 ? Split : 0) | (isWindow(problem) ? Window : 0) |
          (isEdge(problem) ? Edge : 0) | (problem.valueDim > 128 ? WideValues : 0) |
          (problem.hasFactors                              ? Factors
