@@ -79,6 +79,17 @@ static const char *signed2(const ScalarOp & /*op*/, Lane *out, const Lane *const
   return nullptr;
 }
 
+/// Of integers of more than 64 bits, which sums of captured numbers are (decision 0046), as far as
+/// 64 hold them. F says whether they do not.
+template <auto F>
+static const char *checked2(const ScalarOp & /*op*/, Lane *out, const Lane *const *in,
+                            int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    if (F(in[0][i].i, in[1][i].i, &out[i].i))
+      return "expected numbers whose sums and products fit 64 bits";
+  return nullptr;
+}
+
 /// On zero-extended operands.
 template <auto F>
 static const char *unsigned2(const ScalarOp &op, Lane *out, const Lane *const *in, int64_t count) {
@@ -394,19 +405,50 @@ static Function getIntFunction(Operation *op) {
       .Default([](Operation *) -> Function { return nullptr; });
 }
 
+/// Of numbers with a sign, of more than 64 bits: what bounds of masks do with them. Null for other
+/// ops, whose bits beyond 64 count.
+static Function getWideFunction(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Function>(op)
+      .Case<arith::AddIOp>([](auto) {
+        return checked2<[](I a, I b, I *c) { return __builtin_add_overflow(a, b, c); }>;
+      })
+      .Case<arith::SubIOp>([](auto) {
+        return checked2<[](I a, I b, I *c) { return __builtin_sub_overflow(a, b, c); }>;
+      })
+      .Case<arith::MulIOp>([](auto) {
+        return checked2<[](I a, I b, I *c) { return __builtin_mul_overflow(a, b, c); }>;
+      })
+      .Case<arith::CmpIOp>([](arith::CmpIOp cmp) -> Function {
+        bool isUnsigned = llvm::is_contained({arith::CmpIPredicate::ult, arith::CmpIPredicate::ule,
+                                              arith::CmpIPredicate::ugt, arith::CmpIPredicate::uge},
+                                             cmp.getPredicate());
+        return isUnsigned ? nullptr : getIntFunction(cmp);
+      })
+      .Case<arith::MaxSIOp, arith::MinSIOp, arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp,
+            arith::SelectOp>([](Operation *known) { return getIntFunction(known); })
+      .Default([](Operation *) -> Function { return nullptr; });
+}
+
 //===----------------------------------------------------------------------------------------===//
 // Entry points
 //===----------------------------------------------------------------------------------------===//
 
-/// 64 less the width, 0 for floats; nothing for types that do not fit.
+static constexpr unsigned kMostBits = 128;
+
+static bool isWide(mlir::Type type) {
+  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+  return integer && integer.getWidth() > 64;
+}
+
+/// 64 less the width, 0 for floats and for wide integers; nothing for types that do not fit.
 static std::optional<unsigned> getShift(mlir::Type type) {
   mlir::Type element = getElementTypeOrSelf(type);
   if (element.isIndex() || isa<FloatType>(element))
     return 0;
   auto integer = dyn_cast<IntegerType>(element);
-  if (!integer || integer.getWidth() < 1 || integer.getWidth() > 64)
+  if (!integer || integer.getWidth() < 1 || integer.getWidth() > kMostBits)
     return std::nullopt;
-  return 64 - integer.getWidth();
+  return integer.getWidth() > 64 ? 0 : 64 - integer.getWidth();
 }
 
 Error makeOpError(Operation *op, const Twine &what) {
@@ -435,14 +477,16 @@ Expected<ScalarOp> compileScalarResult(OpResult output) {
   bool isSincos = isa<math::SincosOp>(op);
   compiled.function = isSincos ? getSincosFunction(output.getResultNumber()) : getRealFunction(op);
   if (!compiled.function)
-    compiled.function = getIntFunction(op);
+    compiled.function = isWide(output.getType()) || llvm::any_of(op->getOperandTypes(), isWide)
+                            ? getWideFunction(op)
+                            : getIntFunction(op);
   if (!compiled.function || (op->getNumResults() != 1 && !isSincos))
     return makeOpError(op, "expected an op that the interpreter knows");
   std::optional<unsigned> result = getShift(output.getType());
   // The condition of a select says nothing about the others.
   std::optional<unsigned> operand = getShift(op->getOperands().back().getType());
   if (!result || !operand)
-    return makeOpError(op, "expected floats, indices and integers of at most 64 bits");
+    return makeOpError(op, "expected floats, indices and integers of at most 128 bits");
   compiled.resultShift = *result;
   compiled.operandShift = *operand;
   return compiled;
@@ -463,10 +507,11 @@ static Lane toLane(const APFloat &value, bool exactConstants) {
 Expected<RuntimeValue> evaluateConstant(Attribute value, bool exactConstants) {
   if (auto number = dyn_cast<FloatAttr>(value))
     return RuntimeValue(toLane(number.getValue(), exactConstants));
-  if (auto number = dyn_cast<IntegerAttr>(value); number && getShift(number.getType()))
+  if (auto number = dyn_cast<IntegerAttr>(value);
+      number && getShift(number.getType()) && number.getValue().getSignificantBits() <= 64)
     return RuntimeValue::integer(number.getValue().getSExtValue());
   auto dense = dyn_cast<DenseElementsAttr>(value);
-  if (!dense || !getShift(dense.getElementType()))
+  if (!dense || !getShift(dense.getElementType()) || isWide(dense.getElementType()))
     return createStringError(
         "expected a constant of floats, indices or integers of at most 64 bits");
   bool isFloat = isFloatElement(dense.getType());

@@ -120,3 +120,11 @@ def test_documents_of_parts():
     i, j = rows[:, None], keys[None, :]
     keep = (ids[i] == ids[j]) & (j <= i)
     assert count(keep, ranges, (128, 128)) >= 3
+
+
+def test_two_captured_numbers():
+    """Sums of them are computed in more than 64 bits."""
+    first, second = np.array([40], "int64"), np.array([7], "int64")
+    ranges = attn.mask_ranges(300, 300, mask=lambda b, h, q, kv: kv + first[0] <= q + second[0])
+    i, j = np.arange(300)[:, None], np.arange(300)[None, :]
+    assert count(j + 40 <= i + 7, ranges, (128, 128)) >= 1
