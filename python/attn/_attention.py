@@ -8,6 +8,7 @@ from . import _dynamo
 from ._arrays import type_name
 from ._eager import call
 from ._library import refuse
+from ._positions import find_placed
 from ._problem import is_rows_first
 from ._scaled import Scales, attend, is_narrow
 from ._state import attend_from
@@ -21,6 +22,7 @@ from .typing import (
     Layout,
     Mask,
     OptionsLike,
+    Positions,
     Scale,
     Score,
     Window,
@@ -44,6 +46,8 @@ def attention(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
     q_descale: Scale = None,
     k_descale: Scale = None,
     v_descale: Scale = None,
@@ -70,6 +74,8 @@ def attention(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
     q_descale: Scale = None,
     k_descale: Scale = None,
     v_descale: Scale = None,
@@ -96,6 +102,8 @@ def attention(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
     q_descale: Scale = None,
     k_descale: Scale = None,
     v_descale: Scale = None,
@@ -121,6 +129,8 @@ def attention(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     dropout_seed: DropoutSeed = None,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
     q_descale: Scale = None,
     k_descale: Scale = None,
     v_descale: Scale = None,
@@ -158,6 +168,14 @@ def attention(
         dropout_seed: an integer, or an array of one integer where q is. It may change between calls
             and between replays of a CUDA graph. If None, it is drawn from PyTorch's generator of
             the device, or from NumPy's numpy.random. Gradients use the seed of their call.
+        positions: (rows, keys), where the rows and keys of this call stand in a whole that it is a part
+            of. Each is None (from 0 on), an origin, intervals [(begin, end), ...] in ascending order, or a
+            table: an array of as many integers as there are rows or keys, which do not decrease, where
+            q is. Causal, windows, functions, attn.query_length and attn.key_length, and dropout then mean
+            positions in the whole, and functions read arrays there, at the nearest element. Kernels do
+            not depend on the numbers: they are compiled for origins (one interval is one too) or for
+            tables. A GPU's table is not looked at: if it decreases, it is unspecified which keys are kept.
+        total: (M, N), the rows and keys of the whole. It is given with positions.
         q_descale, k_descale, v_descale: what elements of 8 bits are multiplied by: a number, or
             float32 of shape (B, S), S being any divisor of the heads of q, or of k and v. None is 1.
             q, k and v are float8_e4m3fn or float8_e5m2 then, all three alike, and have no gradients.
@@ -229,6 +247,7 @@ def attention(
             refuse("state", "None where elements have 8 bits", "one")
         how = dict(scale=scale, causal=causal, window=window, score=score, mask=mask, sink=sink)
         how.update(layout=layout, options=options, dropout_p=dropout_p, dropout_seed=dropout_seed)
+        how.update(positions=positions, total=total)
         return attend_from(state, attention, q, k, v, return_lse, {**how, "out_dtype": out_dtype})
     if _dynamo.is_compiling() and not has_scales:
         how = dict(
@@ -236,6 +255,8 @@ def attention(
         )
         how.update(dropout_p=dropout_p, dropout_seed=dropout_seed, rows_first=is_rows_first(layout))
         how.update(out_dtype=None if out_dtype is None else type_name(out_dtype) or str(out_dtype))
+        if positions is not None or total is not None:
+            how["placed"] = find_placed((positions, total), q, k, how["rows_first"])
         # These import PyTorch, which is there.
         if score is None and mask is None:
             from . import _traced
@@ -245,7 +266,8 @@ def attention(
 
         found = _flex_node.attend(q, k, v, score, mask, **how)
         return found if return_lse else found[0]
-    asked = scale, causal, window, score, mask, sink, return_lse, out_dtype
+    placed = None if positions is None and total is None else (positions, total)
+    asked = scale, causal, window, score, mask, sink, return_lse, out_dtype, placed
     if has_scales:
         scales = Scales(q_descale, k_descale, v_descale, descale_block)
         return attend(q, k, v, scales, asked, layout, (options, dropout_p, dropout_seed))

@@ -10,6 +10,7 @@ from ._given import Given
 from ._library import Error
 from ._places import name_device
 from ._plan import Plan, make_plan
+from ._positions import check_kinds, find_placed, list_names, match_kinds
 from ._problem import check_options, is_rows_first, make_spec
 from ._run import run, run_into
 from ._seed import Seed, make_seed
@@ -24,6 +25,8 @@ from .typing import (
     Layout,
     Mask,
     OptionsLike,
+    PositionKinds,
+    Positions,
     Room,
     Score,
     Window,
@@ -76,9 +79,12 @@ class Attention:
         out: Any = None,
         workspace: Optional[Array] = None,
         dropout_seed: DropoutSeed = None,
+        positions: Optional[Positions] = None,
+        total: Optional[Tuple[int, int]] = None,
     ) -> ArrayT:
         """As `attention`. `scale` and `sink` are given if and only if the kernel was compiled with
-        them; `dropout_seed` may be given if it was compiled with dropout.
+        them, and so are `positions`, with `total`; `dropout_seed` may be given if it was compiled with
+        dropout.
 
         Args:
             out: an array of the shape and type of the output, or (output, lse) if the kernel
@@ -95,7 +101,7 @@ class Attention:
         plan, arrays = self._plan, self._arrays
         if workspace is not None and out is None:
             _library.refuse("workspace", "one with out=", "none")
-        if dropout_seed is None and workspace is None:
+        if dropout_seed is None and workspace is None and positions is None and total is None:
             output = plan.direct(q, k, v, scale, sink, arrays, self._rows_first, False, out)
             if output is not None:
                 return output
@@ -111,12 +117,15 @@ class Attention:
                 _library.refuse("out", "q, k and v of NumPy or PyTorch beside it", got)
             mine = _foreign.import_named(q=q, k=k, v=v, sink=sink, dropout_seed=dropout_seed)
             how = dict(scale=scale, sink=mine[3], dropout_seed=mine[4])
+            how.update(positions=positions, total=total)
             return _foreign.export(self(*mine[:3], **how), q)
         if _arrays.type_name(getattr(q, "dtype", None)) != problem.type:
             raise Error(
                 "invalid argument",
                 f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),
             )
+        if problem.positions is not None or positions is not None or total is not None:
+            arrays = [*arrays, *self._find_placed(q, k, positions, total)]
         if problem.dropout:
             arrays = [*arrays, make_seed(dropout_seed, q, plan.device)]
         elif dropout_seed is not None:
@@ -125,6 +134,18 @@ class Attention:
             given = Given(q, k, v, scale, sink, self._rows_first, arrays)
             return self._run_into(given, out, workspace)
         return run(plan, q, k, v, scale, sink, self._rows_first, arrays)
+
+    def _find_placed(self, q: Any, k: Any, positions: Any, total: Any) -> List[Any]:
+        """The arrays that say positions of a call."""
+        kinds = self._plan.problem.positions
+        is_given = positions is not None or total is not None
+        self._fail_optional(
+            "positions", True if is_given else None, kinds is not None, 'positions=("origin", None)'
+        )
+        assert kinds is not None
+        dim = 1 if self._rows_first else 2
+        placed = find_placed((positions, total), q, k, self._rows_first)
+        return match_kinds(placed, kinds, (q.shape[dim], k.shape[dim])).arrays
 
     def _run_into(self, given: Given, out: Any, workspace: Any) -> Any:
         plan = self._plan
@@ -206,6 +227,8 @@ if TYPE_CHECKING:
             out: Any = None,
             workspace: Optional[Array] = None,
             dropout_seed: DropoutSeed = None,
+            positions: Optional[Positions] = None,
+            total: Optional[Tuple[int, int]] = None,
         ) -> Tuple[ArrayT, ArrayT]: ...
 
 else:
@@ -230,6 +253,7 @@ def compile(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     out_dtype: Optional[DType] = None,
+    positions: Optional[PositionKinds] = None,
 ) -> Attention: ...
 
 
@@ -251,6 +275,7 @@ def compile(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     out_dtype: Optional[DType] = None,
+    positions: Optional[PositionKinds] = None,
 ) -> AttentionWithLse: ...
 
 
@@ -272,6 +297,7 @@ def compile(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     out_dtype: Optional[DType] = None,
+    positions: Optional[PositionKinds] = None,
 ) -> Union[Attention, AttentionWithLse]: ...
 
 
@@ -293,6 +319,7 @@ def compile(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     out_dtype: Optional[DType] = None,
+    positions: Optional[PositionKinds] = None,
 ) -> Attention:
     """Compiles an attention for later calls with any lengths, batches and heads.
 
@@ -302,6 +329,9 @@ def compile(
         value_dim: Dv, columns of v; D if None.
         scale: whether calls give a scale.
         sink: whether calls give a sink.
+        positions: (rows, keys) where calls are parts of a whole, and give `positions` and `total` as
+            for `attention`: None, "origin" or "table" for each. A table serves calls with any
+            positions, an origin those with one interval.
         device: "cpu", "cuda" (PyTorch's current device), "cuda:1", or a torch.device.
         causal, window, score, mask, layout, return_lse, options, dropout_p, out_dtype: as for
             `attention`. Arrays are captured now; a call reads their elements of that time. Seeds of dropout are
@@ -314,12 +344,14 @@ def compile(
     how: Dict[str, Any] = dict(
         scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask
     )
-    how.update(return_lse=return_lse, dropout_p=dropout_p, out_dtype=out_dtype)
+    how.update(return_lse=return_lse, dropout_p=dropout_p, out_dtype=out_dtype, positions=check_kinds(positions))
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
     source = Source(spec, seed=Seed())
     texts = check_options(options, spec.device)
     # The kernel of most calls is compiled now, the others when calls take them.
     is_said = any(name == "lazy" for name, _ in texts)
     plan = make_plan(source, texts if is_said else (*texts, ("lazy", "off")))
-    arrays = source.arrays[:-1] if source.problem.dropout else source.arrays
+    later = len(list_names(spec.positions)) if spec.positions else 0
+    later += bool(source.problem.dropout)
+    arrays = source.arrays[: len(source.arrays) - later]
     return Attention(plan, layout, _foreign.import_all(arrays))

@@ -12,6 +12,7 @@ from ._given import Given
 from ._library import Error
 from ._places import get_ordinal
 from ._plan import Plan
+from ._positions import find_placed
 from ._problem import check_dropout, is_rows_first
 from ._run import run
 from ._seed import make_seed
@@ -24,6 +25,7 @@ from .typing import (
     Layout,
     Mask,
     OptionsLike,
+    Positions,
     Score,
     Window,
 )
@@ -121,6 +123,8 @@ def gradient(
     out_dtype: Optional[DType] = None,
     out: Optional[Sequence[ArrayT]] = None,
     accumulate: bool = False,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
 ) -> Tuple[ArrayT, ...]:
     """Gradients of attention(q, k, v, ...) with the same arguments, for programs without autograd.
 
@@ -135,6 +139,8 @@ def gradient(
         d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
         wrt: arrays of floats that the score captures, whose gradients are returned too. The
             gradient of an array that the score reads by several names is the sum over its names.
+        positions, total: as for `attention`. Gradients of keys and values are those that these rows give:
+            over rows that make up a whole, they add up to its gradients.
         dropout_p, dropout_seed: as for `attention`; with dropout the seed has to be given.
         out_dtype: of d_q, d_k and d_v: that of q, or float32, in which they are summed before they
             are rounded. That of `out`, or else that of q, if None.
@@ -171,6 +177,9 @@ def gradient(
     if dropout and dropout_seed is None:
         _library.refuse("dropout_seed", "that of the call", None)
     seed = make_seed(dropout_seed, q, device) if dropout else None
+    rows_first, placed = is_rows_first(layout), None
+    if positions is not None or total is not None:
+        placed = find_placed((positions, total), q, k, rows_first)
     out = None if out is None else _read_out(out, q, 3 + (sink is not None) + len(wrt))
     is_wide = _is_wide(q, out_dtype, out)
     if accumulate and (out is None or not is_wide):
@@ -178,9 +187,9 @@ def gradient(
         _library.refuse("out", "arrays of float32 with accumulate", got)
     is_output_wide = is_wide if output is None else _arrays.type_name(output.dtype) == "f32"
     output_type = "f32" if is_output_wide and _arrays.type_name(q.dtype) != "f32" else None
-    asked = scale, causal, window, score, mask, sink, True, output_type
+    asked = scale, causal, window, score, mask, sink, True, output_type, placed
     plan, arrays = find_plan(q, k, v, device, asked, options, dropout, seed)
-    given = Given(q, k, v, scale, sink, is_rows_first(layout), arrays)
+    given = Given(q, k, v, scale, sink, rows_first, arrays)
     lse_low = None
     if output is None or lse is None:
         output, lse, *rest = run(plan.recorded(), *given)

@@ -8,6 +8,7 @@ from . import _arrays, _dynamo, _foreign
 from ._library import Error, option_texts
 from ._places import name_device
 from ._plan import Plan, make_plan, remember
+from ._positions import Placed, find_placed
 from ._problem import Spec, check_causal, check_dropout, check_options, check_window, is_rows_first
 from ._run import run
 from ._scan import Scan
@@ -15,8 +16,8 @@ from ._seed import make_seed
 from ._source import Source
 
 # The attention of one call, as the caller asks for it: (scale, causal, window, score, mask, sink,
-# return_lse, out_dtype). A plain tuple: where the plan is known, an object with names would take a tenth of a
-# small call.
+# return_lse, out_dtype, placed). `placed` says positions, and is None for most; `call` takes (positions,
+# total) too. A plain tuple: where the plan is known, an object with names would take a tenth of a small call.
 Asked = Tuple[Any, ...]
 
 _NOTHING: List[Any] = []
@@ -34,19 +35,21 @@ def call(
     dropout_p: Any,
     dropout_seed: Any,
 ) -> Any:
-    scale, causal, window, score, mask, sink, return_lse, out_dtype = asked
+    scale, causal, window, score, mask, sink, return_lse, out_dtype, placed = asked
     dropout = check_dropout(dropout_p) if dropout_p != 0 else 0.0
     get_device = getattr(q, "get_device", None)
     if get_device is None and _arrays.is_foreign(q):
         mine = _foreign.import_named(q=q, k=k, v=v, sink=sink, dropout_seed=dropout_seed)
         *mine, sink, seed = mine
-        asked = scale, causal, window, score, mask, sink, return_lse, out_dtype
+        asked = scale, causal, window, score, mask, sink, return_lse, out_dtype, placed
         return _foreign.export(call(*mine, asked, layout, options, dropout, seed), q)
     device = -1 if get_device is None else get_device()
     if get_device is not None and _arrays.is_autocast():
         q, k, v = _arrays.cast(q, k, v)
     rows_first = layout != "bhsd" and is_rows_first(layout)
     seed = make_seed(dropout_seed, q, device) if dropout else None
+    if placed is not None and type(placed) is not Placed:
+        asked = (*asked[:7], find_placed(placed, q, k, rows_first))
     # What `attn.tune` finds where nothing is faster than the rule's sizes.
     if options is not None and options == {}:
         options = None
@@ -67,9 +70,9 @@ def find_plan(
     dropout: float = 0.0,
     seed: Any = None,
 ) -> Tuple[Plan, List[Any]]:
-    """The plan that a call runs, and the arrays that its functions captured, with the seed of
-    dropout after them."""
-    scale, causal, window, score, mask, sink, return_lse, out_dtype = asked
+    """The plan that a call runs, and the arrays that its functions captured, with those of positions
+    and the seed of dropout after them."""
+    scale, causal, window, score, mask, sink, return_lse, out_dtype, placed = asked
     # True == 1, and only one of them is an alignment.
     if causal is not False and causal is not True:
         causal = check_causal(causal) or False
@@ -89,11 +92,12 @@ def find_plan(
             options and option_texts(options),
             dropout,
             out_dtype,
+            placed and placed.kinds,
         )
         if score is None and mask is None:
             scan, arrays = None, _NOTHING
             found = _plans.get(key)
-            if found is not None and not dropout:
+            if found is not None and not dropout and placed is None:
                 # Most calls end here.
                 return found[0], arrays
         else:
@@ -111,6 +115,8 @@ def find_plan(
         arrays = scan.arrays
     if scan is not None and scan.is_foreign:
         arrays = _foreign.import_all(arrays)
+    if placed is not None:
+        arrays = [*arrays, *placed.arrays]
     if dropout:
         arrays = [*arrays, seed]
     if found is not None:
@@ -130,8 +136,9 @@ def find_plan(
         return_lse=return_lse,
         dropout=dropout,
         out_dtype=out_dtype,
+        positions=placed and placed.kinds,
     )
-    source = Source(spec, scan, seed)
+    source = Source(spec, scan, seed, placed and placed.arrays)
     plan = make_plan(source, check_options(options, spec.device), not source.is_volatile)
     if source.is_volatile:
         return plan, _foreign.import_all(source.arrays)

@@ -10,6 +10,7 @@ from . import _arrays, _library
 from ._library import Error
 from ._log import find_reason
 from ._picture import MaskPicture, visualize_mask
+from ._positions import check_kinds
 from ._problem import Spec, check_options, is_rows_first, make_spec
 from ._seed import Seed
 from ._source import Gradients, Source
@@ -22,6 +23,8 @@ from .typing import (
     Layout,
     Mask,
     OptionsLike,
+    PositionKinds,
+    Positions,
     Room,
     Score,
     Window,
@@ -84,7 +87,7 @@ def _draw_mask(arrays: List[Any], rows_first: bool, spec: Spec) -> Optional[Mask
     """Of a call on the CPU that drops keys: elsewhere a mask may read what is not here."""
     how = {"causal": spec.causal, "window": spec.window, "mask": spec.mask}
     on_cpu = not (_arrays.is_torch(arrays[0]) and arrays[0].is_cuda)
-    if not on_cpu or all(x is None or x is False for x in how.values()):
+    if spec.positions is not None or not on_cpu or all(x is None or x is False for x in how.values()):
         return None
     length = 1 if rows_first else 2
     return visualize_mask(arrays[0].shape[length], arrays[1].shape[length], **how)
@@ -154,6 +157,8 @@ def explain(
     options: OptionsLike = None,
     dropout_p: float = 0.0,
     out_dtype: Optional[DType] = None,
+    positions: Union[Positions, PositionKinds, None] = None,
+    total: Optional[Tuple[int, int]] = None,
 ) -> Explanation:
     """Explains how an attention is compiled.
 
@@ -171,6 +176,8 @@ def explain(
             and "ptx".
         gradient: explain the function of the gradients of q, k, v and the sink. With return_lse it
             takes a gradient of lse too, as graphs of torch.compile do.
+        positions, total: as for `compile` or, as in a call, for `attention`. No tiles of a mask are told
+            with positions.
         dtype, head_dim, value_dim, and the others: as for `compile`.
 
     Returns:
@@ -192,7 +199,9 @@ def explain(
     how: Dict[str, Any] = dict(
         scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask
     )
-    how.update(return_lse=return_lse, dropout_p=dropout_p, out_dtype=out_dtype)
+    how.update(return_lse=return_lse, dropout_p=dropout_p, out_dtype=out_dtype, positions=check_kinds(positions))
+    if total is not None and positions is None:
+        how["positions"] = check_kinds((None, None))
     spec = make_spec(dtype, head_dim, value_dim, device, **how)
     text, texts = find_source(spec, gradient), check_options(options, spec.device)
     lines, shape, drawn = "", "", None

@@ -19,6 +19,7 @@ from ._given import Given
 from ._indexing import index_as
 from ._library import option_texts
 from ._operations import fail
+from ._positions import Placed
 from ._problem import Spec
 from ._scan import Captured, Scan
 from ._seed import make_traced_seed
@@ -95,7 +96,8 @@ class Node(HigherOrderOperator):
         of_mask: Tuple = (),
     ) -> Any:
         """As Dynamo writes it down; `options` has causal, window, sink, rows_first, what the compiler
-        is told, what indices outside mean, the type of the output, and dropout with its seed. Returns (output, lse)."""
+        is told, what indices outside mean, the type of the output, positions, and dropout with its seed.
+        Returns (output, lse)."""
         tensors, indexing = (query, key, value), options["indexing"]
         if not isinstance(score, torch.nn.Module):
             functions = score, block_mask[-1]
@@ -108,7 +110,9 @@ class Node(HigherOrderOperator):
     def run_eagerly(self, tensors: Tuple, functions: List[Any], scale: Any, options: Any) -> Any:
         """A call whose functions Dynamo did not trace, around which it broke its graph."""
         said = scale, options["causal"], options["window"], *functions, options["sink"]
-        asked = *said, True, options["output"]
+        kinds = options["kinds"]
+        placed = None if kinds is None else Placed(kinds, options["arrays"])
+        asked = *said, True, options["output"], placed
         layout = "bshd" if options["rows_first"] else "bhsd"
         last = dict(options["texts"]), options["dropout"], options["seed"]
         return _eager.call(*tensors, asked, layout, *last)
@@ -138,8 +142,9 @@ def write(tensors: Tuple, functions: List[Any], optional: Tuple, options: Any) -
         return_lse=True,
         dropout=options["dropout"],
         out_dtype=options["output"],
+        positions=options["kinds"],
     )
-    source = Source(spec, Scan(), options["seed"])
+    source = Source(spec, Scan(), options["seed"], options["arrays"])
     check_gradients(source)
     return write_text(source.text, source.captures, options["texts"]), source
 
@@ -171,7 +176,7 @@ def attend(
 ) -> Any:
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None.
     At distances too, indices below 0 count from the end if `from_end`. `how` may have scale, causal,
-    window, sink, rows_first, options, dropout_p, dropout_seed and out_dtype."""
+    window, sink, rows_first, options, dropout_p, dropout_seed, out_dtype and placed."""
     make_known(_NAME)
     options = make_options(query, from_end, how)
     return call(_node, (query, key, value), score, mask, how.get("scale"), options)
@@ -184,7 +189,10 @@ def make_options(query: Any, from_end: bool, how: Any) -> Any:
     dropout, seed = (0.0, None)
     if get("dropout_p"):
         dropout, seed = make_traced_seed(get("dropout_p"), get("dropout_seed"), query)
+    placed = get("placed")
     return {
+        "kinds": None if placed is None else placed.kinds,
+        "arrays": None if placed is None else placed.arrays,
         "causal": get("causal", False),
         "window": get("window"),
         "sink": get("sink"),

@@ -10,6 +10,7 @@ from . import _arrays, _direct, _log, _observe
 from ._given import Given
 from ._gradient import GradientPlan
 from ._library import Error, Kernel, OptionTexts, refuse
+from ._positions import count_elements
 from ._source import Gradients, Source, Text, Wanted
 from ._tensors import Tensors, swap
 
@@ -255,8 +256,12 @@ class Plan:
             tensors.add_scale(1.0)
         if self.problem.has_sink:
             tensors.add_shape((h,), "f32")
-        for _, captured_type, _, _, position, _ in self.given:
-            tensors.add_shape(tuple(captured[position].shape), captured_type)
+        # What variants capture comes with calls alone.
+        later = {"dropout_seed": 1, **count_elements(self.problem.positions, (m, k[2]))}
+        for name, captured_type, _, _, position, _ in self.given:
+            is_there = position < len(captured)
+            shape = tuple(captured[position].shape) if is_there else (later[name],)
+            tensors.add_shape(shape, captured_type)
         tensors.add_shape((b, h, m, self.problem.value_dim), self.problem.output_type)
         for _ in range(self.problem.return_lse + self.problem.return_low):
             tensors.add_shape((b, h, m), "f32")

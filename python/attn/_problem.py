@@ -26,6 +26,8 @@ class Problem:
     dropout: float = 0.0
     # Whether what f32 has no digits for in lse is returned too, as gradients ask for it.
     return_low: bool = False
+    # The words of #attn.positions for b, h, m and n, where the call is a part of a whole.
+    positions: Optional[Tuple[str, str, str, str]] = None
     # The type of the output where that is not the type of q; else empty.
     output: str = ""
 
@@ -54,6 +56,8 @@ class Spec:
     dropout: Any = 0.0
     # Of the output; as dtype if None.
     out_dtype: Any = None
+    # As Problem has it.
+    positions: Optional[Tuple[str, str, str, str]] = None
 
     def check(self) -> Problem:
         """The problem, or an Error that says what is wrong with it."""
@@ -76,6 +80,7 @@ class Spec:
             bool(self.return_lse),
             check_dropout(self.dropout),
             output=_check_output(type_, self.out_dtype),
+            positions=self.positions,
         )
 
 

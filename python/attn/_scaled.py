@@ -201,8 +201,10 @@ def _find_plan(q: Any, spec: Spec, scales: Scales, options: Any) -> Tuple[Any, L
 @_dynamo.disable
 def attend(q: Any, k: Any, v: Any, scales: Scales, asked: Tuple, layout: str, how: Tuple) -> Any:
     """`asked` is that of an eager call, `how` the options, dropout_p and dropout_seed."""
-    scale, causal, window, score, mask, sink, return_lse, out_dtype = asked
+    scale, causal, window, score, mask, sink, return_lse, out_dtype, placed = asked
     options, dropout_p, _ = how
+    if placed is not None:
+        refuse("positions", "None where elements have 8 bits", "positions in a whole")
     if dropout_p:
         refuse("dropout_p", "0 where elements have 8 bits", repr(dropout_p))
     if not is_narrow(q):

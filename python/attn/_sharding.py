@@ -42,7 +42,9 @@ def _find_allowed(source: str) -> _Allowed:
     batch, heads, rows = (not (problem["dropout"] or reads(regions, x)) for x in "bhm")
     has_place = problem["causal"] or problem["window"]
     has_length = any("%q" in line for line in pieces["before"])
-    return _Allowed(batch, heads, rows and not has_place and not has_length)
+    # Tables are of all rows.
+    is_placed = problem.get("positions") is not None
+    return _Allowed(batch, heads, rows and not (has_place or has_length or is_placed))
 
 
 class _Part(NamedTuple):

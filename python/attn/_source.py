@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Iterable, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
 from . import _log
+from ._positions import list_least, list_names, make_shapes
 from ._problem import Problem, Spec
 from ._scan import Scan
 from ._trace import Capture, Slots, Trace
@@ -159,16 +160,23 @@ class Text:
         )
 
     def _variants(self) -> str:
-        problem, variants = self.problem, []
+        problem, variants, names = self.problem, [], []
+        if problem.positions:
+            variants.append(f"#attn.positions<{', '.join(problem.positions)}>")
+            names += list_names(problem.positions)
         if problem.causal:
             variants.append(f"#attn.causal<{problem.causal}>")
         if problem.window:
             variants.append(f"#attn.window<{problem.window[0]}, {problem.window[1]}, bottom_right>")
-        text = ""
         if problem.dropout:
             variants.append(f"#attn.dropout<{problem.dropout:.17e}>")
-            # Only dropout has captures among these, and its seed is the last of all.
-            text = f" captures(%{_SEED} : {self.capture_type(len(self.captures) - 1)})"
+            names.append(_SEED)
+        text = ""
+        if names:
+            # Those of variants come after all that functions read.
+            first = len(self.captures) - len(names)
+            types = [self.capture_type(first + i) for i in range(len(names))]
+            text = f" captures({', '.join('%' + name for name in names)} : {', '.join(types)})"
         return f" variants [{', '.join(variants)}]{text}" if variants else ""
 
     def _optional(self) -> str:
@@ -190,13 +198,20 @@ def _words(line: str) -> Set[str]:
 class Source:
     """The text and the arrays that it reads. `is_volatile` when the text tells of this call only."""
 
-    def __init__(self, spec: Spec, scan: Optional[Scan] = None, seed: Any = None) -> None:
-        """`scan` is of the functions; `seed` of dropout is an array like those that functions capture,
-        behind them."""
+    def __init__(
+        self,
+        spec: Spec,
+        scan: Optional[Scan] = None,
+        seed: Any = None,
+        placed: Optional[List[Any]] = None,
+    ) -> None:
+        """`scan` is of the functions; `placed`, which says positions, and `seed` of dropout are arrays
+        like those that functions capture, after them. Positions may be given later."""
         self.problem = problem = spec.check()
         scan = Scan.of(spec.score, spec.mask) if scan is None else scan
         query = f"tensor<?x?x?x{problem.head_dim}x{problem.type}>"
-        trace = Trace(query, query)
+        names = list_names(problem.positions) if problem.positions else []
+        trace = Trace(query, query, names)
         slots = Slots.of(scan)
         regions: List[str] = []
         try:
@@ -211,12 +226,13 @@ class Source:
                     regions.append("    }")
             self.captures: List[Capture] = trace.captures
             self.arrays: List[Any] = trace.arrays
-            if problem.dropout:
-                slot = None if scan.is_volatile else len(scan.arrays)
-                capture = Capture(_SEED, seed, slot, is_sorted=False)
-                capture.least = [1]
+            count = len(self.arrays)
+            for name, array, least in _list_last(problem, seed, placed):
+                slot = None if scan.is_volatile else len(scan.arrays) + len(self.arrays) - count
+                capture = Capture(name, array, slot, is_sorted=False)
+                capture.least = [least]
                 self.captures = [*self.captures, capture]
-                self.arrays = [*self.arrays, seed]
+                self.arrays = [*self.arrays, array]
         finally:
             trace.close()
         self.is_volatile = (
@@ -227,6 +243,17 @@ class Source:
         if regions:
             functions = {"score": spec.score, "mask": spec.mask}
             _log.place(regions, {name: x for name, x in functions.items() if x is not None})
+
+
+def _list_last(
+    problem: Problem, seed: Any, placed: Optional[List[Any]]
+) -> Iterator[Tuple[str, Any, int]]:
+    """What variants capture: names, arrays, and how many elements they have at least."""
+    kinds = problem.positions
+    if kinds:
+        yield from zip(list_names(kinds), placed or make_shapes(kinds), list_least(kinds))
+    if problem.dropout:
+        yield _SEED, seed, 1
 
 
 def _argument(capture: Capture, device: str) -> str:

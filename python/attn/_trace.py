@@ -19,6 +19,7 @@ from . import _arrays, _foreign, _functions, _operations
 from ._indexing import Indexing, Steps, find_indexing, place
 from ._library import Error
 from ._operations import fail, resolve
+from ._positions import TOTAL
 from ._rows import ROW_OPERATORS, Row, call_by_name
 from ._scan import (
     PLAIN,
@@ -275,8 +276,10 @@ _POSITION = (0, MAX_EXTENT - 1)
 class Trace:
     """The regions of one kernel, its captures, and what is computed in front of it."""
 
-    def __init__(self, query_type: str, key_type: str) -> None:
+    def __init__(self, query_type: str, key_type: str, taken: List[str]) -> None:
+        """`taken` are names of what variants capture; `total` among them has M and N."""
         self._types = {"q": query_type, "k": key_type}
+        self._has_total = TOTAL in taken
         self.captures: List[Capture] = []
         # Of the captures, in their order.
         self.arrays: List[Any] = []
@@ -284,6 +287,7 @@ class Trace:
         self.before: List[str] = []
         self.lines: List[str] = []
         self._names = {"q", "k", "v", "o", "lse", "scale", "sink", "s", "b", "h", "m", "n"}
+        self._names.update(taken)
         self._count = 0
         self._before_values: Dict[Any, Symbol] = {}
         self._by_array: Dict[Any, Capture] = {}
@@ -327,7 +331,14 @@ class Trace:
         return self._emit_before((argument, dim), text, "index", _POSITION)
 
     def length(self, name: str, argument: str) -> Symbol:
-        return self._dim(argument, self._types[argument], 2)
+        if not self._has_total:
+            return self._dim(argument, self._types[argument], 2)
+        number = 0 if argument == "q" else 1
+        index = self._emit_before(("c", number), f"arith.constant {number} : index", "index")
+        text = f"tensor.extract %{TOTAL}[{index.name}] : tensor<?xi32>"
+        word = self._emit_before((TOTAL, number), text, "i32")
+        text = f"arith.index_cast {word.name} : i32 to index"
+        return self._emit_before(("length", number), text, "index", _POSITION)
 
     def extent(self, capture: Capture, dim: int) -> Symbol:
         return self._dim(capture.name, capture.ir_type, dim)

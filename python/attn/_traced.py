@@ -27,15 +27,17 @@ def make_source(options: Any, **fields: Any) -> str:
 
 def attend(q: Any, k: Any, v: Any, return_lse: bool, how: Dict[str, Any]) -> Any:
     """A call without functions. `how` has scale, causal, window, sink, rows_first, options, dropout_p and
-    dropout_seed, and may have out_dtype."""
+    dropout_seed, and may have out_dtype and, of a part of a whole, placed."""
     dropout, seed, window = 0.0, None, how["window"]
     if how["dropout_p"]:
         dropout, seed = make_traced_seed(how["dropout_p"], how["dropout_seed"], q)
     if window is not None:
         window = tuple([side if side is None else guard_scalar(side) for side in window])
     # Kernels are compiled for these; where shapes are symbols, they are constants from here on.
+    placed = how.get("placed")
     source = make_source(
         how["options"],
+        positions=None if placed is None else placed.kinds,
         dtype=q.dtype,
         head_dim=guard_scalar(q.shape[-1]),
         value_dim=guard_scalar(v.shape[-1]),
@@ -48,4 +50,6 @@ def attend(q: Any, k: Any, v: Any, return_lse: bool, how: Dict[str, Any]) -> Any
         out_dtype=how.get("out_dtype"),
     )
     given = Given(q, k, v, how["scale"], how["sink"], how["rows_first"], [])
-    return _watched.apply(source, given, [] if seed is None else [seed], return_lse)
+    captured = [] if placed is None else [*placed.arrays]
+    captured += [] if seed is None else [seed]
+    return _watched.apply(source, given, captured, return_lse)

@@ -21,6 +21,7 @@ from ._cache_folder import find_cache_folder
 from ._eager import find_plan
 from ._library import Error, option_texts, refuse
 from ._places import get_ordinal
+from ._positions import find_placed
 from ._problem import check_dropout
 from ._progress import Bar
 from ._seed import make_seed
@@ -369,7 +370,10 @@ def _find_path(
     dropout = check_dropout(get("dropout_p", 0.0))
     seed = make_seed(get("dropout_seed"), q, device) if dropout else None
     variants = get("causal", False), get("window"), get("score"), get("mask")
-    asked = get("scale"), *variants, get("sink"), get("return_lse", False), get("out_dtype")
+    placed = get("positions"), get("total")
+    is_part = any(x is not None for x in placed)
+    where = find_placed(placed, q, k, get("layout") == "bshd") if is_part else None
+    asked = get("scale"), *variants, get("sink"), get("return_lse", False), get("out_dtype"), where
     plan, _ = find_plan(q, k, v, device, asked, options, dropout, seed)
     shapes = [tuple(x.shape) for x in (q, k, v)]
     facts = [_library.version, plan.text.forward, shapes, get("layout", "bhsd"), list(names)]

@@ -9,6 +9,7 @@ from ._arrays import is_foreign
 from ._library import Error
 from ._places import get_ordinal
 from ._plan import Plan
+from ._positions import find_placed
 from ._problem import is_rows_first
 from ._seed import make_seed
 from ._tuning import Options, Tuning
@@ -74,20 +75,26 @@ class Tunings(List[Tuning]):
                 self._seen[key].count += 1
             else:
                 how = dict(zip(_ASKED, asked), layout=layout)
+                if asked[8] is not None:
+                    how.update(zip(("positions", "total"), asked[8]))
                 how.update(dropout_p=dropout_p, dropout_seed=dropout_seed)
                 arrays = [x.detach() if hasattr(x, "detach") else x for x in (q, k, v)]
                 self._seen[key] = _Seen(tuple(arrays), how)
         return output
 
     def _find_key(self, q: Any, k: Any, v: Any, asked: Any, layout: Any, dropout_p: Any) -> Any:
-        plan = self._find_plan(q, k, v, asked, dropout_p, None)
-        return id(plan), tuple(tuple(x.shape) for x in (q, k, v)), is_rows_first(layout)
+        rows_first = is_rows_first(layout)
+        plan = self._find_plan((q, k, v), asked, rows_first, dropout_p, None)
+        return id(plan), tuple(tuple(x.shape) for x in (q, k, v)), rows_first
 
     @staticmethod
     def _find_plan(
-        q: Any, k: Any, v: Any, asked: Any, dropout_p: Any, options: Optional[Options]
+        tensors: Tuple, asked: Any, rows_first: bool, dropout_p: Any, options: Optional[Options]
     ) -> Plan:
+        q, k, v = tensors
         device = get_ordinal(q)
+        if asked[8] is not None:
+            asked = (*asked[:8], find_placed(asked[8], q, k, rows_first))
         seed = make_seed(0, q, device) if dropout_p else None
         return _eager.find_plan(q, k, v, device, asked, options or None, dropout_p, seed)[0]
 
@@ -110,11 +117,12 @@ class Tunings(List[Tuning]):
         if not options:
             return
         first = group[0]
-        asked = tuple(first.how[x] for x in _ASKED)
+        places = first.how.get("positions"), first.how.get("total")
+        asked = (*[first.how[x] for x in _ASKED], None if places == (None, None) else places)
+        how = is_rows_first(first.how["layout"]), first.how["dropout_p"]
         try:
-            q, k, v = first.arrays
-            of = self._find_plan(q, k, v, asked, first.how["dropout_p"], None)
-            by = self._find_plan(q, k, v, asked, first.how["dropout_p"], options)
+            of = self._find_plan(first.arrays, asked, *how, None)
+            by = self._find_plan(first.arrays, asked, *how, options)
         except Error:
             return
         if _eager.replace(of, by):

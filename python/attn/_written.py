@@ -83,6 +83,8 @@ def read_source(source: str, device: str) -> Plan:
         problem = pieces.pop("problem")
         window = problem["window"]
         problem["window"] = None if window is None else tuple(window)
+        positions = problem.get("positions")
+        problem["positions"] = None if positions is None else tuple(positions)
         given = [(*fields[:4], i, tuple(fields[5])) for i, fields in enumerate(pieces.pop("given"))]
         options = tuple([tuple(option) for option in pieces.pop("options")])
         lines = {name: tuple(lines) for name, lines in pieces.items()}

@@ -15,6 +15,7 @@ from typing import (
     Mapping,
     Optional,
     Protocol,
+    Sequence,
     Tuple,
     TypeVar,
     Union,
@@ -33,6 +34,9 @@ __all__ = [
     "Mask",
     "Options",
     "OptionsLike",
+    "Place",
+    "PositionKinds",
+    "Positions",
     "Room",
     "Scale",
     "Score",
@@ -73,6 +77,12 @@ Window = Tuple[Optional[int], Optional[int]]
 """(left, right), numbers of keys; None or -1 is no bound."""
 Scale = Union[float, Array, None]
 """A factor of elements of 8 bits: a number, an array of float32, or None for 1."""
+Place = Union[int, Sequence[Tuple[int, int]], Array, None]
+"""Where rows or keys stand: an origin, intervals, a table of integers that do not decrease, or None."""
+Positions = Tuple[Place, Place]
+"""(rows, keys)."""
+PositionKinds = Tuple[Optional[Literal["origin", "table"]], Optional[Literal["origin", "table"]]]
+"""(rows, keys) of `compile`: how calls will say positions; None for those that are their own."""
 Layout = Literal["bhsd", "bshd"]
 """The order of batch, heads, sequence and head dimension."""
 Score = Callable[[Any, Any, Any, Any, Any], Any]

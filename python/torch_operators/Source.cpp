@@ -7,6 +7,7 @@
 
 #include "Source.h"
 #include "Json.h"
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <set>
@@ -37,6 +38,9 @@ Source::Source(const std::string &text) {
     causal = named.text();
   if (const Json &bounds = problem["window"]; !bounds.isNull())
     window.emplace(bounds.elements().at(0).integer(), bounds.elements().at(1).integer());
+  // Texts of earlier versions have none.
+  if (const Json *named = problem.find("positions"); named && !named->isNull())
+    positions = named->texts();
   captures = pieces["captures"].texts();
   before = pieces["before"].texts();
   regions = pieces["regions"].texts();
@@ -112,21 +116,32 @@ static std::string widen(const std::string &type) {
 
 std::string Source::writeVariants() const {
   std::vector<std::string> variants;
+  // Of captured tensors the last ones are read by variants: positions, M and N, and the seed.
+  size_t numRead = dropout != 0;
+  if (!positions.empty()) {
+    variants.push_back("#attn.positions<" + join(positions, ", ") + ">");
+    numRead += 1 + positions.size() - std::count(positions.begin(), positions.end(), "own");
+  }
+  if (captures.size() < numRead)
+    throw std::invalid_argument("expected the tensors that variants read");
   if (!causal.empty())
     variants.push_back("#attn.causal<" + causal + ">");
   if (window)
     variants.push_back("#attn.window<" + std::to_string(window->first) + ", " +
                        std::to_string(window->second) + ", bottom_right>");
-  std::string text;
   if (dropout != 0) {
     char number[64];
     std::snprintf(number, sizeof(number), "%.17e", dropout);
     variants.push_back("#attn.dropout<" + std::string(number) + ">");
-    if (captures.empty())
-      throw std::invalid_argument("expected the seed of dropout");
-    // The seed is the last of all captured tensors.
-    text = " captures(%dropout_seed : " + captureType(captures.size() - 1) + ")";
   }
+  std::vector<std::string> names, types;
+  for (size_t i = captures.size() - numRead; i < captures.size(); ++i) {
+    names.push_back(captureName(i));
+    types.push_back(captureType(i));
+  }
+  std::string text;
+  if (numRead)
+    text = " captures(" + join(names, ", ") + " : " + join(types, ", ") + ")";
   return variants.empty() ? "" : " variants [" + join(variants, ", ") + "]" + text;
 }
 

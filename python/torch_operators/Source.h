@@ -68,6 +68,8 @@ private:
   std::string causal;
   std::optional<std::pair<int64_t, int64_t>> window;
   double dropout;
+  /// The words of #attn.positions; empty for none.
+  std::vector<std::string> positions;
   std::vector<std::string> captures, before, regions;
 };
 } // namespace attn_torch
