@@ -49,7 +49,7 @@ def call(
     rows_first = layout != "bhsd" and is_rows_first(layout)
     seed = make_seed(dropout_seed, q, device) if dropout else None
     if placed is not None and type(placed) is not Placed:
-        asked = (*asked[:7], find_placed(placed, q, k, rows_first))
+        asked = (*asked[:8], find_placed(placed, q, k, rows_first))
     # What `attn.tune` finds where nothing is faster than the rule's sizes.
     if options is not None and options == {}:
         options = None

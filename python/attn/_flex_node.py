@@ -75,7 +75,8 @@ class _Function:
 
 def check_gradients(source: Source) -> None:
     for capture, x in zip(source.captures, source.arrays):
-        if x.requires_grad and torch.is_grad_enabled():
+        # What says positions may come with calls alone.
+        if getattr(x, "requires_grad", False) and torch.is_grad_enabled():
             _watched.check_has_gradient(capture.name, x)
 
 

@@ -13,7 +13,6 @@ if not torch.distributed.is_available():
 
 import attn  # noqa: E402
 from attn import distributed  # noqa: E402
-from attn._functions_of_parts import Functions, make_mask  # noqa: E402
 from attn._written import add_options, read_source  # noqa: E402
 from attn.distributed._call import Parts, pin_schedule, read_parts  # noqa: E402
 from attn.distributed._exchange import find_steps  # noqa: E402
@@ -21,7 +20,7 @@ from attn.distributed._mover import COPIES, _find_lanes, find_parts  # noqa: E40
 from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._rates import Rates, choose_steps, find_exposed  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
-from attn.distributed._sources import Dropout, find_source  # noqa: E402
+from attn.distributed._sources import Asked, Dropout, find_source  # noqa: E402
 
 PROGRAM = """
 import sys
@@ -208,15 +207,14 @@ def test_texts_of_repeated_calls():
     x = torch.randn(1, 2, 8, 16)
 
     def find(p, seed):
-        whole = Functions(None, make_mask(None, "bottom_right", None, 0))
-        how = None, None, None
-        return find_source((x, x, x), whole, "gather", False, how, Dropout(p, torch.tensor([seed])))
+        whole, how = Asked("bottom_right", None, None, None), (None, None, None)
+        return find_source((x, x, x), whole, plan, False, how, Dropout(p, torch.tensor([seed])))
 
+    plan = distributed.plan(9, 2)
     first, again, other, none = find(0.3, 1), find(0.3, 2), find(0.4, 1), find(0.0, 1)
     assert first.text is again.text and first.order == again.order
     assert int(first.captures[-1]) == 1 and int(again.captures[-1]) == 2
     assert first.text not in (other.text, none.text) and not none.captures
-    plan = distributed.plan(9, 2)
     parts = [Parts("a", plan.text, first.order, (0, 0), (("causal", "True"),)) for _ in range(2)]
     assert parts[0].write() is parts[1].write() and read_parts(parts[0].write()) == parts[0]
     assert parts[0]._replace(first=(0, 1)).write() != parts[0].write()
@@ -244,8 +242,8 @@ def test_schedule_of_causal_parts():
     x = torch.randn(1, 2, 8, 128)
 
     def find(options):
-        whole = Functions(None, make_mask(None, "bottom_right", None, 0))
-        return find_source((x, x, x), whole, "gather", False, (None, None, options), Dropout(0.0, None)).text
+        whole, plan = Asked("bottom_right", None, None, None), distributed.plan(8, 2)
+        return find_source((x, x, x), whole, plan, False, (None, None, options), Dropout(0.0, None)).text
 
     pinned = read_source(pin_schedule(find(None)), "cuda:0").options
     assert ("stay", "on") in pinned and ("slack", "0") in pinned

@@ -8,7 +8,6 @@ import torch
 import torch.distributed as dist
 
 from .. import _arrays, _dynamo, _watched
-from .._functions_of_parts import Functions, make_mask
 from .._library import refuse
 from .._operator import PLAIN
 from .._plan import remember
@@ -19,7 +18,7 @@ from ._agree import agree, describe, make_facts
 from ._call import Parts
 from ._group import choose_group, find_group, name_group
 from ._plan import Plan
-from ._sources import find_source, make_dropout
+from ._sources import Asked, find_source, make_dropout
 
 
 class _Prepared(NamedTuple):
@@ -246,8 +245,7 @@ def _prepare(
     if _arrays.is_autocast():
         tensors = _arrays.cast(*tensors)
     q, k, _ = tensors
-    shift = plan.total[1] - plan.total[0]
-    whole = Functions(score, make_mask(mask, check_causal(causal), check_window(window), shift))
+    whole = Asked(check_causal(causal) or False, check_window(window), score, mask)
     batch, heads, key_heads = q.shape[0], q.shape[head_dim], k.shape[head_dim]
     if plan.method == "ulysses":
         heads //= plan.ranks
@@ -258,7 +256,7 @@ def _prepare(
         sink = sink[rank * heads : (rank + 1) * heads] if plan.method == "ulysses" else sink
     dropout = make_dropout(dropout_p, dropout_seed, q)
     how = scale, sink, options
-    source, order, captures = find_source(tensors, whole, plan.method, is_part, how, dropout)
+    source, order, captures = find_source(tensors, whole, plan, is_part, how, dropout)
     scale = None if scale is None else _arrays.to_number(scale, "scale")
     is_causal = bool(causal) and window is None and score is None and mask is None and not dropout.p
     facts = tuple(_make_facts(asked).items())

@@ -10,36 +10,35 @@ import torch
 import torch.distributed as dist
 
 from .. import _operator
-from .._functions_of_parts import Functions, place
 from .._given import Given
+from .._positions import Kinds, Shape, list_names, make_numbers, make_table
 from .._written import add_options, read_pieces
 from ._group import find_by_name
 from ._plan import Plan, read_plan
-from ._shardings import Intervals, make_positions
+from ._shardings import Intervals, find_hull
 
-# What stands for tables while functions are traced: the text is the same for all of them.
-_STANDS_FOR = {name: torch.zeros(2, dtype=torch.int32) for name in ("rows", "keys", "total", "head", "batch")}
-
-# Captured arrays of a source, in its order: numbers of the caller's own, and names of tables.
+# Captured arrays of a source, in its order: numbers of the caller's own, and names of those that say
+# positions.
 Order = Tuple[Union[int, str], ...]
 
 
-def place_parts(functions: Functions, method: str, is_part: bool) -> Functions:
-    """Functions of the whole as a kernel of parts sees them. `is_part` where a kernel may have some of the
-    heads or batches only."""
-    held = (_STANDS_FOR["rows"], _STANDS_FOR["keys"]) if method != "ulysses" else (None, None)
-    first = (_STANDS_FOR["head"], _STANDS_FOR["batch"]) if is_part else (None, None)
-    return place(functions, *held, _STANDS_FOR["total"], *first)
+def find_kinds(plan: Plan, is_part: bool) -> Optional[Kinds]:
+    """How kernels of a plan are told where their rows and keys stand, on all ranks alike; None where they
+    have all of them. `is_part` where a kernel has some of the heads or batches, and asks which."""
+    if plan.method == "ulysses" and not is_part:
+        return None
+    first = "origin" if is_part else "own"
+    return first, first, *plan.kinds  # type: ignore[return-value]
 
 
-def find_order(arrays: List[Any]) -> Tuple[Order, List[Any]]:
+def find_order(arrays: List[Any], kinds: Optional[Kinds]) -> Tuple[Order, List[Any]]:
     """Of what a source reads: its order, and the arrays of it that are the caller's."""
-    names = {id(x): name for name, x in _STANDS_FOR.items()}
+    names = iter(list_names(kinds) if kinds else ())
     order: List[Union[int, str]] = []
     given: List[Any] = []
     for x in arrays:
-        if id(x) in names:
-            order.append(names[id(x)])
+        if isinstance(x, Shape):
+            order.append(next(names))
         else:
             order.append(len(given))
             given.append(x)
@@ -94,17 +93,23 @@ class Call(NamedTuple):
         """(B, H, S, D), or back to the layout of the call."""
         return x.transpose(1, 2) if self.rows_first else x
 
-    def bind(self, device: Any, rows: Any, keys: Any, head: int = 0) -> List[torch.Tensor]:
-        """What kernels read whose rows and keys are these intervals, from a head of this rank on."""
+    def bind(self, like: Any, rows: Intervals, keys: Intervals, head: int = 0) -> List[torch.Tensor]:
+        """What kernels read whose rows and keys are these intervals, from a head of this rank on, where
+        `like` is."""
         batch, first = self.parts.first
-        tables = {
-            "rows": lambda: make_table(rows, device),
-            "keys": lambda: make_table(keys, device),
-            "total": lambda: make_numbers(self.plan.total, device),
-            "head": lambda: make_numbers((first + head, 0), device),
-            "batch": lambda: make_numbers((batch, 0), device),
+
+        def place(held: Intervals, kind: str) -> torch.Tensor:
+            return make_table(held, like) if kind == "table" else make_numbers((find_hull(held)[0],), like)
+
+        of_rows, of_keys = self.plan.kinds
+        make = {
+            "batch_positions": lambda: make_numbers((batch,), like),
+            "head_positions": lambda: make_numbers((first + head,), like),
+            "row_positions": lambda: place(rows, of_rows),
+            "key_positions": lambda: place(keys, of_keys),
+            "total": lambda: make_numbers(self.plan.total, like),
         }
-        return [tables[x]() if isinstance(x, str) else self.captures[x] for x in self.parts.order]
+        return [make[x]() if isinstance(x, str) else self.captures[x] for x in self.parts.order]
 
 
 def make_call(
@@ -113,16 +118,6 @@ def make_call(
     read = read_parts(parts)
     group = find_by_name(read.group)
     return Call(read_plan(read.plan), group, read, source, scale, rows_first, captures or [])
-
-
-@functools.lru_cache(maxsize=256)
-def make_table(intervals: Intervals, device: torch.device) -> torch.Tensor:
-    return make_positions(intervals).to(device, torch.int32)
-
-
-@functools.lru_cache(maxsize=1024)
-def make_numbers(numbers: Tuple[int, int], device: torch.device) -> torch.Tensor:
-    return torch.tensor(numbers, dtype=torch.int32, device=device)
 
 
 # ===- Kernels -----------------------------------------------------------------------------------===#

@@ -65,7 +65,7 @@ def forward(call: Call, q: Any, k: Any, v: Any, sink: Any, is_recorded: bool) ->
     found: List[Rows] = []
     for number, (heads, _) in enumerate(groups):
         k_there, v_there = keys.take(number)
-        captured = call.bind(q.device, rows, call.plan.fetched[rank], heads.start)
+        captured = call.bind(q, rows, call.plan.fetched[rank], heads.start)
         mine = None if sink is None else sink[heads]
         if q.shape[2]:
             given = Given(q[:, heads], k_there, v_there, call.scale, mine, False, captured)
@@ -116,7 +116,7 @@ def backward(
         # A rank without rows fetches nothing.
         found: Any = there
         if q.shape[2]:
-            captured = call.bind(q.device, *held, heads.start)
+            captured = call.bind(q, *held, heads.start)
             mine = None if sink is None else sink[heads]
             given = Given(q[:, heads], *there, call.scale, mine, False, captured)
             of = Rows(rows.output[:, heads], _choose(rows.lse, heads), _choose(rows.low, heads))

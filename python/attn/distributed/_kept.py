@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
@@ -43,20 +43,17 @@ class Kept(NamedTuple):
 def find_kept(
     mask: Optional[Callable],
     total: Tuple[int, int],
-    is_closed: bool,
     causal: Optional[str],
     window: Optional[Tuple[int, int]],
     batches: int,
     heads: int,
 ) -> Kept:
-    """`is_closed` where `causal` and `window` are all there is of the mask."""
     m, n = total
     rows = [(i, min(i + TILE, m)) for i in range(0, m, TILE)]
     if mask is None:
-        return Kept(total, [0] * len(rows), [n] * len(rows))
-    if is_closed:
         return _find_closed(total, rows, causal, window)
-    found = attn.mask_ranges(m, n, mask=mask, tile=(TILE, TILE), batches=batches, heads=heads)
+    how: Any = dict(causal=causal or False, window=window, batches=batches, heads=heads)
+    found = attn.mask_ranges(m, n, mask=mask, tile=(TILE, TILE), **how)
     # Tiles of which nothing is kept may begin anywhere.
     begin, end = (numpy.where(found.begin < found.end, x, y) for x, y in ((found.begin, n), (found.end, 0)))
     begins, ends = begin.min(axis=(0, 1)), numpy.minimum(end.max(axis=(0, 1)), n)

@@ -9,7 +9,6 @@ from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union
 
 import torch
 
-from .._functions_of_parts import make_mask
 from .._library import refuse
 from .._problem import check_causal, check_window
 from ..typing import Causal, Mask, Window
@@ -69,6 +68,14 @@ class Plan:
     def route(self) -> Route:
         """Of keys, to who reads them."""
         return Route(self.keys, self.fetched)
+
+    @functools.cached_property
+    def kinds(self) -> Tuple[str, str]:
+        """How kernels are told where their rows and keys stand: "own", "origin" or "table", on all ranks
+        alike."""
+        if self.method == "ulysses":
+            return "own", "own"
+        return _find_kind(self.rows), _find_kind(self.fetched if self.method == "gather" else self.keys)
 
     @functools.cached_property
     def most_moved(self) -> int:
@@ -154,6 +161,12 @@ class Plan:
             f"<{rows} x {columns} on {self.ranks} ranks, {self.sharding}, {self.method}: "
             f"balance {self.balance:.3f}>"
         )
+
+
+def _find_kind(held: Sequence[Intervals]) -> str:
+    if any(len(mine) > 1 for mine in held):
+        return "table"
+    return "origin" if any(mine and mine[0][0] for mine in held) else "own"
 
 
 @functools.lru_cache(maxsize=64)
@@ -281,8 +294,7 @@ def plan(
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
         refuse("steps", "a number of groups of key heads, or None", repr(steps))
     causal, window = check_causal(causal), check_window(window)
-    whole = make_mask(mask, causal, window, total[1] - total[0])
-    kept = find_kept(whole, total, mask is None, causal, window, batches, heads)
+    kept = find_kept(mask, total, causal, window, batches, heads)
     if is_own:
         candidates = {"own": _read_intervals(sharding, total[0], ranks)}
     else:

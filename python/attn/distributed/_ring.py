@@ -59,7 +59,7 @@ class _Step:
         self.has_sink = self.has_work and not any(before)
 
     def give(self, call: Call, q: Any, held: List[Any], sink: Any) -> Given:
-        captured = call.bind(q.device, self.rows, self.keys)
+        captured = call.bind(q, self.rows, self.keys)
         if sink is not None and not self.has_sink:
             # Far below all scores. -inf would make rows that keep nothing NaN.
             sink = torch.full_like(sink, -1e30)

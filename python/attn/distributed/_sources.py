@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import weakref
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 import torch
 
 from .. import _arrays, _watched
 from .._eager import find_plan
-from .._functions_of_parts import Functions
 from .._library import refuse
-from .._plan import Plan, remember
+from .._positions import Kinds, Placed, make_shapes
 from .._problem import check_dropout
 from .._seed import make_seed
-from .._source import Text, reads
-from .._written import write_given, write_source
-from ._call import Order, find_order, place_parts
-from ._dropout import add_dropout
-
-
-# What was written with dropout, by the plan of the same attention without it: hundreds of lines take longer to write
-# than a small call takes.
-_dropped: Any = weakref.WeakKeyDictionary()
+from .._source import reads
+from .._written import write_source
+from ._call import Order, find_kinds, find_order
+from ._plan import Plan
 
 
 class PartSource(NamedTuple):
@@ -38,39 +31,35 @@ class Dropout(NamedTuple):
     seed: Any
 
 
+class Asked(NamedTuple):
+    """An attention of the whole."""
+
+    causal: Any
+    window: Any
+    score: Optional[Callable]
+    mask: Optional[Callable]
+
+
 def find_source(
-    tensors: Tuple, whole: Functions, method: str, is_part: bool, how: Tuple[Any, Any, Any], dropout: Dropout
+    tensors: Tuple, whole: Asked, plan: Plan, is_part: bool, how: Tuple[Any, Any, Any], dropout: Dropout
 ) -> PartSource:
     """Of an eager call. `how` is the scale, the sink and the options; `is_part` where a kernel may have some
     of the heads or batches only."""
     scale, sink, options = how
     q, k, v = tensors
 
-    def find(is_part: bool) -> Tuple[Any, List[Any]]:
-        placed = place_parts(whole, method, is_part)
-        asked = scale, False, None, placed.score, placed.mask, sink, True, None
-        return find_plan(q, k, v, q.get_device(), asked, options)
+    def find(is_part: bool) -> Tuple[Any, List[Any], Optional[Kinds]]:
+        kinds = find_kinds(plan, is_part)
+        placed = kinds and Placed(kinds, make_shapes(kinds))
+        asked = scale, *whole, sink, True, placed
+        return (*find_plan(q, k, v, q.get_device(), asked, options, *dropout), kinds)
 
-    kernels, arrays = find(False)
-    if is_part and any(reads(kernels.text.regions, x) for x in "bh"):
-        kernels, arrays = find(True)
-    order, captures = find_order([arrays[capture[4]] for capture in kernels.given])
+    kernels, arrays, kinds = find(is_part and bool(dropout.p))
+    if is_part and not dropout.p and any(reads(kernels.text.regions, x) for x in "bh"):
+        kernels, arrays, kinds = find(True)
+    order, captures = find_order([arrays[capture[4]] for capture in kernels.given], kinds)
     names = [capture[0] for capture, x in zip(kernels.given, order) if not isinstance(x, str)]
-    captures = [_take(x, name) for x, name in zip(captures, names)]
-    if not dropout.p:
-        return PartSource(write_source(kernels), order, captures)
-    found = _find_dropped(kernels, order, dropout.p, list_tables(method, is_part))
-    return PartSource(*found, [*captures, dropout.seed])
-
-
-def _find_dropped(kernels: Plan, order: Order, p: float, tables: Tuple[str, ...]) -> Tuple[str, Order]:
-    """The text and the order of this attention with dropout, written once."""
-    known, key = _dropped.setdefault(kernels, {}), (order, p, tables)
-    found = known.get(key)
-    if found is None:
-        found = write_parts(kernels.text, kernels.given, order, p, tables, kernels.options)
-        remember(known, key, found)
-    return found
+    return PartSource(write_source(kernels), order, [_take(x, name) for x, name in zip(captures, names)])
 
 
 def make_dropout(p: Any, seed: Any, q: torch.Tensor) -> Dropout:
@@ -78,20 +67,6 @@ def make_dropout(p: Any, seed: Any, q: torch.Tensor) -> Dropout:
     if p and seed is None:
         refuse("dropout_seed", "one that all ranks share", "None")
     return Dropout(p, make_seed(seed, q, q.get_device()) if p else None)
-
-
-def list_tables(method: str, is_part: bool) -> Tuple[str, ...]:
-    """What positions of a call are found by."""
-    return (() if method == "ulysses" else ("rows", "keys")) + (("head", "batch") if is_part else ())
-
-
-def write_parts(
-    text: Text, given: List[Tuple], order: Any, p: float, tables: Tuple, options: Any
-) -> Tuple[str, Order]:
-    """The text of kernels, with dropout where p is not 0, and the order of what it captures."""
-    if p:
-        text, given, order = add_dropout(text, given, order, p, tables)
-    return write_given(text, given, options), order
 
 
 def _take(x: Any, name: str) -> torch.Tensor:

@@ -3,62 +3,61 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from torch.fx.experimental.symbolic_shapes import guard_scalar
 
 from .. import _dynamo, _flex_node
-from .._functions_of_parts import Functions, make_mask
 from .._library import option_texts, refuse
+from .._positions import Kinds
 from .._problem import Spec, check_causal, check_window, is_rows_first
-from .._seed import make_traced_seed
+from .._seed import Seed, make_traced_seed
 from .._source import Source, reads
-from .._written import list_given
+from .._written import write_text
 from . import _operators
 from ._agree import make_facts
-from ._call import Parts, find_order, place_parts
+from ._call import Parts, find_kinds, find_order
 from ._group import count_ranks, find_rank, name_group
 from ._plan import Plan, read_plan
-from ._sources import Dropout, PartSource, find_source, list_tables, write_parts
+from ._sources import Asked, Dropout, PartSource, find_source
 
 _NAME = "attn_context_attention"
 
 
-def _trace(plan: Plan, functions: Functions, is_part: bool, fields: Any) -> Source:
+def _trace(plan: Plan, is_part: bool, fields: Any, seed: Any = None) -> Tuple[Source, Optional[Kinds]]:
     """Of functions of the whole, as a kernel of parts sees them."""
 
-    def make(is_part: bool) -> Source:
-        placed = place_parts(functions, plan.method, is_part)
-        return Source(Spec(score=placed.score, mask=placed.mask, return_lse=True, **fields))
+    def make(is_part: bool) -> Tuple[Source, Optional[Kinds]]:
+        kinds = find_kinds(plan, is_part)
+        return Source(Spec(return_lse=True, positions=kinds, **fields), seed=seed), kinds
 
-    source = make(False)
-    is_read = is_part and any(reads(source.text.regions, x) for x in "bh")
-    return make(True) if is_read else source
+    has_dropout = bool(fields["dropout"])
+    source, kinds = make(is_part and has_dropout)
+    is_read = is_part and not has_dropout and any(reads(source.text.regions, x) for x in "bh")
+    return make(True) if is_read else (source, kinds)
 
 
 @functools.lru_cache(maxsize=256)
-def _write(
-    text: str, causal: Any, window: Any, fields: Tuple, texts: Tuple, dropout: float
-) -> Tuple[str, Tuple]:
+def _write(text: str, fields: Tuple, texts: Tuple) -> Tuple[str, Tuple]:
     plan = read_plan(text)
-    whole = make_mask(None, check_causal(causal), check_window(window), plan.total[1] - plan.total[0])
-    source = _trace(plan, Functions(None, whole), False, dict(fields))
-    order, _ = find_order(source.arrays)
-    tables = list_tables(plan.method, plan.method == "ulysses" or plan.steps != 1)
-    return write_parts(source.text, list_given(source.captures), order, dropout, tables, texts)
+    is_part = plan.method == "ulysses" or plan.steps != 1
+    source, kinds = _trace(plan, is_part, dict(fields), Seed())
+    order, _ = find_order(source.arrays, kinds)
+    return write_text(source.text, source.captures, texts), order
 
 
 @_dynamo.assume_constant
-def _write_source(text: str, causal: Any, window: Any, options: Any, dropout: float, **fields: Any) -> str:
-    return _write(text, causal, window, tuple(sorted(fields.items())), option_texts(options), dropout)[0]
+def _write_source(text: str, options: Any, **fields: Any) -> str:
+    return _write(text, tuple(sorted(fields.items())), option_texts(options))[0]
 
 
 @_dynamo.assume_constant
-def _write_parts(where: Tuple[str, str, int], facts: Tuple, how: Tuple, **fields: Any) -> str:
-    """`where` is the plan, the group, and the first head of this rank; `how` as for `_write_source`."""
-    (text, group, first), (causal, window, options, dropout) = where, how
-    order = _write(text, causal, window, tuple(sorted(fields.items())), option_texts(options), dropout)[1]
-    return Parts(group, text, order, (0, first), facts, bool(causal) and window is None and not dropout).write()
+def _write_parts(where: Tuple[str, str, int], facts: Tuple, options: Any, **fields: Any) -> str:
+    """`where` is the plan, the group, and the first head of this rank."""
+    text, group, first = where
+    order = _write(text, tuple(sorted(fields.items())), option_texts(options))[1]
+    is_causal = bool(fields["causal"]) and fields["window"] is None and not fields["dropout"]
+    return Parts(group, text, order, (0, first), facts, is_causal).write()
 
 
 def _find_facts(asked: Tuple, dropout: float) -> Tuple:
@@ -98,17 +97,17 @@ class _Node(_flex_node.Node):
         call, whole, is_part = _read(tensors, functions, options)
         how = scale, options["sink"], dict(options["texts"])
         dropout = Dropout(options["dropout"], options["seed"])
-        return call.attend(find_source(tensors, whole, call.plan.method, is_part, how, dropout), scale)
+        return call.attend(find_source(tensors, whole, call.plan, is_part, how, dropout), scale)
 
     def run_traced(self, tensors: Tuple, functions: List[Any], scale: Any, options: Any) -> Any:
         call, whole, is_part = _read(tensors, functions, options)
         fields = _find_fields(*tensors, scale, options["sink"])
-        source = _trace(call.plan, whole, is_part, fields)
+        fields.update(whole._asdict(), dropout=options["dropout"])
+        source, kinds = _trace(call.plan, is_part, fields, options["seed"])
         _flex_node.check_gradients(source)
-        order, captures = find_order(source.arrays)
-        tables, p = list_tables(call.plan.method, is_part), options["dropout"]
-        found = write_parts(source.text, list_given(source.captures), order, p, tables, options["texts"])
-        return call.attend(PartSource(*found, [*captures, *[options["seed"]] * bool(p)]), scale)
+        order, captures = find_order(source.arrays, kinds)
+        text = write_text(source.text, source.captures, options["texts"])
+        return call.attend(PartSource(text, order, captures), scale)
 
 
 class _Call(NamedTuple):
@@ -125,14 +124,13 @@ class _Call(NamedTuple):
         return _operators.attend(*self.tensors, self.options["sink"], how, parts, source.captures)
 
 
-def _read(tensors: Tuple, functions: List[Any], options: Any) -> Tuple[_Call, Functions, bool]:
-    """The call, functions of the whole, and whether kernels may have some of the heads only."""
+def _read(tensors: Tuple, functions: List[Any], options: Any) -> Tuple[_Call, Asked, bool]:
+    """The call, the attention of the whole, and whether kernels may have some of the heads only."""
     plan, (q, k, _) = read_plan(options["parts"][0]), tensors
     head_dim = 2 if options["rows_first"] else 1
     shape = int(q.shape[0]), int(q.shape[head_dim]), int(k.shape[head_dim])
     causal, window = check_causal(options["causal"]), check_window(options["window"])
-    score, mask = functions
-    whole = Functions(score, make_mask(mask, causal, window, plan.total[1] - plan.total[0]))
+    whole = Asked(causal or False, window, *functions)
     return _Call(plan, tensors, options), whole, plan.is_split(*shape)
 
 
@@ -175,14 +173,15 @@ def attend(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: 
     if is_turned:
         heads //= plan.ranks
         first = _find_rank(group) * heads
-    how, facts = (causal, window, options, dropout), _find_facts(asked, dropout)
-    parts = _write_parts((text, name, first), facts, how, **fields)
+    facts = _find_facts(asked, dropout)
+    whole = dict(causal=check_causal(causal) or False, window=check_window(window), dropout=dropout)
+    parts = _write_parts((text, name, first), facts, options, **fields, **whole)
     if is_turned:
         q, k, v = _operators.turn(q, k, v, rows_first, parts)
     if sink is not None:
         sink = sink[first : first + heads].float()
     if score is None and mask is None:
-        source = _write_source(text, *how, **fields)
+        source = _write_source(text, options, **fields, **whole)
         captures = [] if seed is None else [seed]
         found = _operators.attend(q, k, v, sink, (source, scale, rows_first), parts, captures)
     else:
