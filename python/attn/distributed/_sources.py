@@ -51,7 +51,7 @@ def find_source(
     def find(is_part: bool) -> Tuple[Any, List[Any], Optional[Kinds]]:
         kinds = find_kinds(plan, is_part)
         placed = kinds and Placed(kinds, make_shapes(kinds))
-        asked = scale, *whole, sink, True, placed
+        asked = scale, *whole, sink, True, None, placed
         return (*find_plan(q, k, v, q.get_device(), asked, options, *dropout), kinds)
 
     kernels, arrays, kinds = find(is_part and bool(dropout.p))
