@@ -81,30 +81,37 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
         rows = 4 * shape.batch * shape.heads * shape.columns * count(plan.rows[rank])
         sums = 8 * shape.batch * shape.key_heads * shape.columns * most
         return 2 * whole + 2 * rows, 2 * (whole + sums) + rows
-    steps = plan.count_steps(shape.batch, shape.heads, shape.key_heads)
-    group = -(-shape.key_heads // steps)
-    pair *= group
+    steps, back = _count_steps(plan, shape)
     # Two buffers, one transfer on its way. In the backward pass also gradients of one group that are made, and
     # of another that go home, where those of keys and then those of values are summed in f32. Nothing is fetched any
     # more when those of a second group are made.
-    buffers, coming = pair * min(2, steps) * fetched, pair * (sent + packed)
-    home = pair * (min(2, steps) * fetched + sent + plan.count_foreign(rank))
-    home += pair // shape.bytes * 2 * held * (plan.ranks > 2)
-    rows = shape.batch * -(-shape.heads // steps) * shape.columns * shape.bytes * count(plan.rows[rank])
-    rows = rows if steps > 1 else 0
-    return buffers + coming, buffers + coming * (steps > 2) + home + rows
+    group = pair * -(-shape.key_heads // steps)
+    forward = group * (min(2, steps) * fetched + sent + packed)
+    group = pair * -(-shape.key_heads // back)
+    buffers, coming = group * min(2, back) * fetched, group * (sent + packed)
+    home = group * (min(2, back) * fetched + sent + plan.count_foreign(rank))
+    home += group // shape.bytes * 2 * held * (plan.ranks > 2)
+    rows = shape.batch * -(-shape.heads // back) * shape.columns * shape.bytes * count(plan.rows[rank])
+    return forward, buffers + coming * (back > 2) + home + rows * (back > 1)
+
+
+def _count_steps(plan: Plan, shape: Shape) -> Tuple[int, int]:
+    """Calls that a forward and a backward pass make, one after the other."""
+    if plan.method != "gather":
+        return (plan.ranks, plan.ranks) if plan.method == "ring" else (1, 1)
+    heads = shape.batch, shape.heads, shape.key_heads
+    return plan.count_steps(*heads), plan.count_steps(*heads, True)
 
 
 def _estimate(plan: Plan, rank: int, shape: Shape, rates: Rates) -> _Cost:
     work = shape.batch * shape.heads * shape.columns * plan.work[rank]
     near, far = _count_bytes(plan, rank, shape, rates.node)
-    steps = {"ring": plan.ranks, "ulysses": 1}.get(plan.method, 0)
-    steps = steps or plan.count_steps(shape.batch, shape.heads, shape.key_heads)
+    steps, back = _count_steps(plan, shape)
     latency = steps * rates.latency if plan.ranks > 1 else 0.0
     moved = near / rates.link + far / rates.rail + latency
     forward, backward = 4 * work / rates.forward, 10 * work / rates.backward
     # In the backward pass keys and values come again, and their gradients go home.
-    exposed = find_exposed(steps, moved, forward), find_exposed(steps, 2 * moved, backward)
+    exposed = find_exposed(steps, moved, forward), find_exposed(back, 2 * moved, backward)
     memory = max(count_memory(plan, rank, shape))
     return _Cost(rank, near, far, memory, forward, moved, exposed[0], backward, exposed[1])
 

@@ -20,9 +20,9 @@ class _Group(NamedTuple):
     keys: slice
 
 
-def _find_groups(call: Call, q: torch.Tensor, k: torch.Tensor) -> List[_Group]:
+def _find_groups(call: Call, q: torch.Tensor, k: torch.Tensor, is_backward: bool) -> List[_Group]:
     batch, heads, key_heads = q.shape[0], q.shape[1], k.shape[1]
-    ratio, steps = heads // key_heads, call.plan.count_steps(batch, heads, key_heads)
+    ratio, steps = heads // key_heads, call.plan.count_steps(batch, heads, key_heads, is_backward)
     return [_Group(slice(a * ratio, b * ratio), slice(a, b)) for a, b in cut(key_heads, steps)]
 
 
@@ -59,7 +59,7 @@ def _choose(x: Any, heads: slice) -> Any:
 
 def forward(call: Call, q: Any, k: Any, v: Any, sink: Any, is_recorded: bool) -> Tuple[Any, Any, Any]:
     """(output, lse, lse_low); all of them heads first."""
-    groups, rank = _find_groups(call, q, k), call.rank
+    groups, rank = _find_groups(call, q, k, False), call.rank
     keys, rows = _Keys(call, k, v, groups), call.plan.rows[rank]
     output = make_output(call, q, v.shape[3])
     found: List[Rows] = []
@@ -105,7 +105,7 @@ def backward(
 ) -> List[Any]:
     """Gradients of q, k, v, the sink and captured arrays, those that are wanted."""
     d_output, d_lse = gradients
-    groups, rank = _find_groups(call, q, k), call.rank
+    groups, rank = _find_groups(call, q, k, True), call.rank
     held = call.plan.rows[rank], call.plan.fetched[rank]
     keys, sums = _Keys(call, k, v, groups), Sums(call, wanted, sink)
     has_keys = wanted[1] or wanted[2]

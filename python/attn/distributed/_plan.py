@@ -27,6 +27,8 @@ _CHUNKS = (2048, 1024, 512, 256)
 _MOST_EXCHANGED = 8192
 # Tiles of rows that a kernel of one group of heads has at least: twice the multiprocessors of a GPU.
 _TILES_OF_STEP = 256
+# Groups of key heads of a backward pass: the most, and the seconds that one takes at least.
+_MOST_BACKWARD, _SECONDS_BACKWARD = 4, 4e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,9 +84,10 @@ class Plan:
         """The most keys that a rank receives from others."""
         return max(map(self.count_foreign, range(self.ranks)), default=0)
 
-    def count_steps(self, batch: int, heads: int, key_heads: int) -> int:
-        """Groups of key heads of one call of "gather": one, unless transfers are so slow that hiding them saves more
-        than it risks, for heads of 128 columns of 16 bits and the rates of `Rates`."""
+    def count_steps(self, batch: int, heads: int, key_heads: int, is_backward: bool = False) -> int:
+        """Groups of key heads of one call of "gather", for heads of 128 columns of 16 bits and the rates of `Rates`.
+        Forward one, unless transfers are so slow that hiding them saves more than it risks. Backward as many as are long
+        enough: kernels of fewer heads are faster by themselves (bench/NOTES.md)."""
         if self.steps:
             return min(self.steps, key_heads)
         if self.ranks == 1:
@@ -92,15 +95,20 @@ class Plan:
         tiles = batch * heads * -(-self.total[0] // (self.ranks * TILE))
         most = max(1, min(key_heads, tiles // _TILES_OF_STEP))
         rates, columns, bytes_of_element = Rates(), 128, 2
-        computed = 4 * columns * batch * heads * max(self.work) / rates.forward
+        pairs = columns * batch * heads * max(self.work)
         moved = 2 * columns * bytes_of_element * batch * key_heads * self.most_moved
         moved /= rates.link if self.ranks <= rates.node else rates.rail
-        return choose_steps(most, moved, computed, rates)
+        if not is_backward:
+            return choose_steps(most, moved, 4 * pairs / rates.forward, rates)
+        computed = 10 * pairs / rates.backward
+        long = min(most, _MOST_BACKWARD, int(computed / _SECONDS_BACKWARD))
+        # Keys come again, and their gradients go home.
+        return max(long, choose_steps(most, 2 * moved, computed, rates))
 
     def is_split(self, batch: int, heads: int, key_heads: int) -> bool:
         """Whether a kernel of one call has some of the heads only."""
         if self.method == "gather":
-            return self.count_steps(batch, heads, key_heads) > 1
+            return any(self.count_steps(batch, heads, key_heads, x) > 1 for x in (False, True))
         return self.method == "ulysses"
 
     @property
@@ -229,7 +237,8 @@ def _list_candidates(
 
 def _estimate(plan: Plan) -> float:
     """Seconds of the slowest rank for both passes, of heads 64:8 of 128 columns of 16 bits."""
-    rates, steps = Rates(), plan.count_steps(1, 64, 8)
+    rates = Rates()
+    steps, back = (plan.count_steps(1, 64, 8, is_backward) for is_backward in (False, True))
 
     def estimate(rank: int) -> float:
         pairs = 128 * 64 * plan.work[rank]
@@ -237,8 +246,8 @@ def _estimate(plan: Plan) -> float:
         moved = 2 * 128 * 2 * 8 * (near / rates.link + far / rates.rail)
         forward, backward = 4 * pairs / rates.forward, 10 * pairs / rates.backward
         # In the backward pass keys come again, and their gradients go home.
-        exposed = find_exposed(steps, moved, forward) + find_exposed(steps, 2 * moved, backward)
-        return forward + backward + exposed + 2 * steps * rates.step
+        exposed = find_exposed(steps, moved, forward) + find_exposed(back, 2 * moved, backward)
+        return forward + backward + exposed + (steps + back) * rates.step
 
     return max(map(estimate, range(plan.ranks)))
 
