@@ -46,7 +46,10 @@ _NAMES = {
 # As NumPy and PyTorch say them.
 NAMES_BY_TYPE = {type_: name for name, type_ in _NAMES.items()}
 
+# Of PyTorch's types, and of names. Graphs of torch.compile read this table, so that NumPy's types have one of
+# their own: PyTorch 2.11 traces no table that has a key of NumPy's.
 _names_by_dtype: dict = {}
+_names_by_numpy: dict = {}
 
 
 def type_name(dtype: Any) -> Optional[str]:
@@ -57,6 +60,16 @@ def type_name(dtype: Any) -> Optional[str]:
         pass
     except TypeError:
         return None
+    # A dtype of NumPy, or a class such as numpy.float32.
+    if hasattr(dtype, "byteorder") or isinstance(dtype, type):
+        if dtype not in _names_by_numpy:
+            _names_by_numpy[dtype] = _find_name(dtype)
+        return _names_by_numpy[dtype]
+    name = _names_by_dtype[dtype] = _find_name(dtype)
+    return name
+
+
+def _find_name(dtype: Any) -> Optional[str]:
     text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
     text = text.rpartition(".")[2]
     name = text if text in TYPES else _NAMES.get(text)
@@ -65,7 +78,6 @@ def type_name(dtype: Any) -> Optional[str]:
     # A class such as numpy.float32 names itself by its repr.
     if name is None and isinstance(dtype, type):
         name = _NAMES.get(dtype.__name__.rstrip("_"))
-    _names_by_dtype[dtype] = name
     return name
 
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
-from attn import _operator, _written  # noqa: E402
+from attn import _arrays, _operator, _written  # noqa: E402
 from attn.integrations import torch as integration  # noqa: E402
 
 # Where Python ends a line.
@@ -111,3 +111,16 @@ def test_text_of_exported_programs_before(monkeypatch):
             assert torch.equal(got, x)
         with pytest.raises((attn.Error, RuntimeError), match="expected a shape of at least"):
             call(q, k, v, None, [few[:4]], before, None, False)
+
+
+def test_graphs_after_calls_of_numpy():
+    """PyTorch 2.11 traces no dictionary that has a type of NumPy's for a key."""
+    ids = np.zeros(9, np.int32)
+    x = np.zeros((1, H, 9, D), np.float32)
+    attn.attention(x, x, x, mask=lambda b, h, m, n: ids[m] == ids[n])
+    # Classes are types too.
+    assert _arrays.type_name(np.float32) == "f32" and _arrays.type_name(np.dtype(">f4")) is None
+    assert not [key for key in _arrays._names_by_dtype if "numpy" in type(key).__module__ or isinstance(key, type)]
+    q, k, v = (torch.randn(1, H, 9, D) for _ in range(3))
+    compiled = torch.compile(integration.scaled_dot_product_attention, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(q, k, v), integration.scaled_dot_product_attention(q, k, v))
