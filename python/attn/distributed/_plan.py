@@ -86,8 +86,8 @@ class Plan:
 
     def count_steps(self, batch: int, heads: int, key_heads: int, is_backward: bool = False) -> int:
         """Groups of key heads of one call of "gather", for heads of 128 columns of 16 bits and the rates of `Rates`.
-        Forward one, unless transfers are so slow that hiding them saves more than it risks. Backward as many as are long
-        enough: kernels of fewer heads are faster by themselves (bench/NOTES.md)."""
+        Forward one, unless transfers are so slow that hiding them saves more than it risks. Backward as many as are
+        long enough: kernels of fewer heads are faster by themselves (bench/NOTES.md)."""
         if self.steps:
             return min(self.steps, key_heads)
         if self.ranks == 1:
