@@ -43,12 +43,9 @@ import attn
 import context_peers
 import measure
 from attn.distributed import Rates, _mover, context_parallel_attention, explain, plan
-from attn.distributed._call import make_numbers, make_table
 from attn.distributed._exchange import Route, exchange
 from attn.distributed._explain import Shape, _estimate, count_memory
 from attn.distributed._mover import Mover
-from attn._functions_of_parts import Functions, make_mask, place
-from attn._problem import check_causal, check_window
 from context_peers import DEVICE, synchronize
 
 D = 128
@@ -162,16 +159,8 @@ def make_gradient(call: Callable[..., Any], inputs: List[Any], d_output: Any, re
 def make_parts(p: Any, how: Dict[str, Any], rank: int) -> Callable[..., Any]:
     """The same call, on keys that are there, with the schedule that the call takes."""
     options = {"stay": "on", "slack": 0} if how == {"causal": True} and DEVICE != "cpu" else None
-    how = dict(how)
-    causal, window = check_causal(how.pop("causal", False)), check_window(how.pop("window", None))
-    mask = make_mask(how.pop("mask", None), causal, window, 0)
-    tables = [make_table(x[rank], find_device()) for x in (p.rows, p.fetched)]
-    score, mask = place(Functions(how.get("score"), mask), *tables, make_numbers(p.total, find_device()))
-    return lambda q, k, v: attn.attention(q, k, v, score=score, mask=mask, options=options)
-
-
-def find_device() -> torch.device:
-    return torch.device("cpu") if DEVICE == "cpu" else torch.device("cuda", torch.cuda.current_device())
+    where = dict(positions=(p.rows[rank], p.fetched[rank]), total=p.total)
+    return lambda q, k, v: attn.attention(q, k, v, options=options, **where, **how)
 
 
 def count_received(call: Callable[[], Any]) -> int:

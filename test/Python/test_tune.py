@@ -281,7 +281,7 @@ def test_a_block_is_tuned(monkeypatch):
     assert len(found) == 1 and found[0].options == SIZES[0]
     assert found.names == ["q (1, 2, 70, 16) of float32, causal=True, layout=bhsd"]
     assert str(found).startswith(found.names[0] + "\n")
-    asked = None, True, None, None, None, None, False, None
+    asked = None, True, None, None, None, None, False, None, None
 
     def options_of(*arrays):
         return dict(_eager.find_plan(*arrays, -1, asked, None)[0].options)
@@ -312,7 +312,7 @@ def test_a_block_weighs_its_shapes(monkeypatch):
         attn.attention(*small, window=(5, 0))
         attn.attention(*large, window=(5, 0))
     assert len(found) == 2
-    asked = None, False, (5, 0), None, None, None, False, None
+    asked = None, False, (5, 0), None, None, None, False, None, None
     assert dict(_eager.find_plan(*small, -1, asked, None)[0].options)["block_m"] == "32"
     found.undo()
 
@@ -345,7 +345,7 @@ def test_a_block_under_autocast(monkeypatch):
             attn.attention(q, k, v, window=(11, 0))
     (name,) = found.names
     assert "of torch.bfloat16" in name
-    asked, low = (None, False, (11, 0), None, None, None, False, None), [x.bfloat16() for x in (q, k, v)]
+    asked, low = (None, False, (11, 0), None, None, None, False, None, None), [x.bfloat16() for x in (q, k, v)]
     assert dict(_eager.find_plan(*low, -1, asked, None)[0].options)["block_m"] == "16"
     found.undo()
 
