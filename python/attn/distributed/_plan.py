@@ -28,7 +28,7 @@ _MOST_EXCHANGED = 8192
 # Tiles of rows that a kernel of one group of heads has at least: twice the multiprocessors of a GPU.
 _TILES_OF_STEP = 256
 # Groups of key heads of a backward pass: the most, and the seconds that one takes at least.
-_MOST_BACKWARD, _SECONDS_BACKWARD = 4, 4e-3
+_MOST_BACKWARD, _SECONDS_BACKWARD = 4, 8e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,9 @@ class Plan:
         alike."""
         if self.method == "ulysses":
             return "own", "own"
-        return _find_kind(self.rows), _find_kind(self.fetched if self.method == "gather" else self.keys)
+        kinds = _find_kind(self.rows), _find_kind(self.fetched if self.method == "gather" else self.keys)
+        # Kernels find where a table passes another one, and not where it passes a counted position.
+        return ("table", "table") if "table" in kinds else kinds
 
     @functools.cached_property
     def most_moved(self) -> int:
