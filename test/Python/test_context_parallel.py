@@ -261,6 +261,17 @@ def test_schedule_of_causal_parts():
     assert pin_schedule(find(None)) is pin_schedule(find(None))
 
 
+@pytest.mark.parametrize("sharding", ["contiguous", "zigzag", "dealt"])
+@pytest.mark.parametrize("how", [{"causal": True}, {"window": (300, 0)}])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_tiles_of_parts_are_decided(sharding, how, gradient):
+    """Whichever way kernels are told where their rows and keys stand, they skip what the mask drops."""
+    plan = distributed.plan(8192, 4, sharding=sharding, **how)
+    where = tuple(None if kind == "own" else kind for kind in plan.kinds)
+    text = attn.explain(dtype="bfloat16", head_dim=128, device="cuda", positions=where, gradient=gradient, **how)
+    assert "mask-tiles" in str(text) and "cannot be decided" not in str(text), plan.kinds
+
+
 def test_own_intervals():
     plan = distributed.plan(100, 2, sharding=[[(0, 10), (60, 100)], [(10, 60)]])
     assert plan.sharding == "own" and plan.rows == (((0, 10), (60, 100)), ((10, 60),))
