@@ -133,3 +133,16 @@ def test_other_types_are_refused():
     narrow = [x.to(torch.float8_e4m3fn) for x in (q, k, v)]
     with pytest.raises(attn.Error, match="state: expected None where elements have 8 bits, got one"):
         attn.attention(*narrow, state=state)
+
+
+def test_parts_of_keys_that_stand_in_a_whole():
+    """Keys in two parts, of which the second starts from the first: each counts positions of the whole."""
+    q, k, v = (x.requires_grad_() for x in make(m=50, n=50))
+    whole = attn.attention(q, k, v, causal=True)
+    wanted = torch.autograd.grad(whole.square().sum(), (q, k, v))
+    how = dict(causal=True, total=(50, 50), return_lse=True)
+    state = attn.attention(q, k[:, :, :30], v[:, :, :30], positions=(None, [(0, 30)]), **how)
+    output, _ = attn.attention(q, k[:, :, 30:], v[:, :, 30:], positions=(None, [(30, 50)]), state=state, **how)
+    torch.testing.assert_close(output, whole, rtol=1e-5, atol=1e-5)
+    for x, y in zip(torch.autograd.grad(output.square().sum(), (q, k, v)), wanted):
+        torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-4)
