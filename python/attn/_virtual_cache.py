@@ -36,12 +36,13 @@ class _Tensor(ctypes.Structure):
     ]
 
 
-_make_capsule = ctypes.pythonapi.PyCapsule_New
+# By index they are functions of this module alone: as attributes they are everybody's, with everybody's types.
+_make_capsule = ctypes.pythonapi["PyCapsule_New"]
 _make_capsule.restype = ctypes.py_object
 _make_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_is_capsule = ctypes.pythonapi.PyCapsule_IsValid
+_is_capsule = ctypes.pythonapi["PyCapsule_IsValid"]
 _is_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
 _get_pointer.restype = ctypes.c_void_p
 _get_pointer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 
@@ -77,7 +78,7 @@ class CacheArray:
     def __dlpack__(self, *arguments: Any, **how: Any) -> Any:
         managed = ctypes.c_void_p()
         check(library.attn_cache_export(self._cache._handle, *self._at, ctypes.byref(managed)))
-        return _make_capsule(managed, b"dltensor", _end_capsule)
+        return _make_capsule(managed, b"dltensor", ctypes.cast(_end_capsule, ctypes.c_void_p))
 
     def __dlpack_device__(self) -> Tuple[int, int]:
         return self._tensor.device_type, self._tensor.device_id

@@ -124,8 +124,8 @@ def test_keywords_agree():
         return {name: str(parameters[name]) for name in parameters if name not in without}
 
     # Arrays of a call may stand in the place of what they are.
-    of_call = "dtype", "head_dim", "value_dim", "scale", "sink"
-    assert keywords(attn.explain, "until", "gradient", *of_call) == keywords(attn.compile, *of_call)
+    of_call = "dtype", "head_dim", "value_dim", "scale", "sink", "positions"
+    assert keywords(attn.explain, "until", "gradient", "total", *of_call) == keywords(attn.compile, *of_call)
     theirs, ours = (inspect.signature(x).parameters for x in (attn.compile, attn.explain))
     assert [theirs[x].default for x in of_call] == [ours[x].default for x in of_call]
     # A call has the scale and the sink that compile() only announces.
@@ -133,6 +133,7 @@ def test_keywords_agree():
     # Elements of 8 bits are the call's too.
     narrow = "q_descale", "k_descale", "v_descale", "descale_block"
     its_own = "q", "k", "v", "scale", "sink", "dropout_p", "dropout_seed", "others", *narrow, "state"
+    its_own = *its_own, "positions", "total"
     common = keywords(attn.attention, *its_own)
     assert common.items() < keywords(attn.compile).items()
 

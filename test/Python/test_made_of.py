@@ -1,5 +1,6 @@
 """conftest.py: which tests a run of all leaves out."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -52,7 +53,8 @@ def run(tmp_path, monkeypatch):
     git(tmp_path, "init")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-m", "x")
-    monkeypatch.setenv("PYTHONPATH", str(Path(attn.__file__).parents[1]))
+    paths = Path(attn.__file__).parents[1], Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, paths)))
     monkeypatch.setenv("ATTN_SINCE", git(tmp_path, "rev-parse", "HEAD").strip())
     monkeypatch.delenv("ATTN_SHARE", raising=False)
 
