@@ -43,7 +43,7 @@ import attn
 import context_peers
 import measure
 from attn.distributed import Rates, _mover, context_parallel_attention, explain, plan
-from attn.distributed._exchange import Route, exchange
+from attn.distributed._exchange import exchange
 from attn.distributed._explain import Shape, _estimate, count_memory
 from attn.distributed._mover import Mover
 from context_peers import DEVICE, synchronize
@@ -114,7 +114,7 @@ def measure_rates(ranks: int) -> Rates:
     for length in (short, long):
         p = plan(length, sharding="contiguous")
         x = torch.zeros(1, 8, length // ranks, D, dtype=torch.bfloat16, device=DEVICE)
-        mover = Mover(Route(p.keys, p.fetched), None, x.device)
+        mover = Mover(p.route, None, x.device)
         into = mover.make_buffers([x, x], 8)
         call = lambda: mover.finish(mover.fetch([x, x], into))  # noqa: E731
         call()
@@ -251,8 +251,7 @@ def run_case(
     taken = find_memory(calls["gather"], results["gather"])
     received = gather_numbers(count_received(calls["gather"]))
     mine = [p.shard(x, 2).contiguous() for x in whole]
-    route = Route(p.keys, p.fetched)
-    there = [mine[0].requires_grad_(), *(exchange(x, 2, route, None).requires_grad_() for x in mine[1:])]
+    there = [mine[0].requires_grad_(), *(exchange(x, 2, p.route, None).requires_grad_() for x in mine[1:])]
     parts = make_parts(p, how, rank)
     calls["parts"] = lambda: parts(*[x.detach() for x in there])
     if not o.forward:

@@ -7,6 +7,7 @@ from typing import Any, Dict, Literal, Optional, Tuple, Union
 
 from . import _arrays
 from ._library import check, library, refuse
+from ._tensors import Tensor
 
 
 class _CacheSpec(ctypes.Structure):
@@ -16,23 +17,6 @@ class _CacheSpec(ctypes.Structure):
         ("size", ctypes.c_size_t),
         *((name, ctypes.c_int64) for name in ("sequences", "tokens", "layers", "key_heads", "head_dim", "value_dim")),
         *((name, ctypes.c_char_p) for name in ("type", "device", "order")),
-    ]
-
-
-class _Tensor(ctypes.Structure):
-    """attn_tensor."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
     ]
 
 
@@ -52,7 +36,7 @@ def _end_capsule(capsule: Any) -> None:
     """Of one whose tensor nobody took."""
     if _is_capsule(capsule, b"dltensor"):
         managed = _get_pointer(capsule, b"dltensor")
-        deleter = ctypes.c_void_p.from_address(managed + ctypes.sizeof(_Tensor) + ctypes.sizeof(ctypes.c_void_p))
+        deleter = ctypes.c_void_p.from_address(managed + ctypes.sizeof(Tensor) + ctypes.sizeof(ctypes.c_void_p))
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter.value or 0)(managed)
 
 
@@ -62,7 +46,7 @@ class CacheArray:
 
     def __init__(self, cache: "VirtualCache", layer: int, is_value: bool) -> None:
         self._cache, self._at = cache, (layer, int(is_value))
-        self._tensor = _Tensor()
+        self._tensor = Tensor()
         check(library.attn_cache_tensor(cache._handle, *self._at, ctypes.byref(self._tensor)))
 
     @property
@@ -204,8 +188,8 @@ class VirtualCache:
         Args:
             stream: PyTorch's, or the address of a CUstream; the current one of PyTorch if None.
         """
-        _, number = self.keys[0].__dlpack_device__()
-        if stream is None and self.keys[0].__dlpack_device__()[0] == _arrays.CUDA:
+        kind, number = self.keys[0].__dlpack_device__()
+        if stream is None and kind == _arrays.CUDA:
             stream = _arrays.find_current_stream(number)
         address = ctypes.c_void_p(getattr(stream, "cuda_stream", stream))
         check(library.attn_cache_release(self._handle, _read_count("sequence", sequence), address))

@@ -55,7 +55,7 @@ extern const Capture kQueryIds, kKeyIds, kLengths, kSlopes, kBias, kSink, kScale
 struct LargeScores {
   /// The text for the f64 reference, which rounds scores as f32 does.
   std::string reference;
-  /// What scores are multiplied by before a number is added: a power of two.
+  /// A power of two that scores are multiplied by before a number is added.
   double factor = 1;
   /// By which power of two some rows of queries are larger than others.
   int64_t rowExponent = 0;
