@@ -141,6 +141,8 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *             kernel for all calls)
  *    reserve  on GPUs, multiprocessors that blocks that stay leave to other kernels, as to those
  *             that move data between GPUs; 0. Results are the same bits
+ *    balance  on GPUs, on or off: whether sequences get parts of their keys by their lengths, where
+ *             calls with few rows split keys and a mask bounds those of each sequence; off
  *    slack    on GPUs, by which factor 2^slack, from 0 to 16, the maximum of a row may lag before
  *             what is summed is scaled. -1, the default, and 0 for none; 8 is 1 % faster, 3 % at
  *             D = 256, for 1.04 times the rounding error (1.2 where few weights are most of a sum)
@@ -347,6 +349,12 @@ ATTN_EXPORT attn_code attn_run(const attn_kernel *kernel, const attn_tensor *con
  *  hold anything, and is the call's until the stream has passed. Null with 0 bytes is attn_run. */
 ATTN_EXPORT attn_code attn_run_in(const attn_kernel *kernel, const attn_tensor *const *tensors,
                                   size_t count, void *stream, void *workspace, size_t bytes);
+/** attn_run_in with a workspace in which an earlier call of the same kernel, with tensors of the
+ * same shapes, has left what follows from lengths, masks and the tensors that masks read: lists of
+ * tiles, and parts of keys. The kernels that compute it are not launched, as in all layers of a
+ * model but the first. Where these have changed since, results are wrong, and no access is. */
+ATTN_EXPORT attn_code attn_run_planned(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                                       size_t count, void *stream, void *workspace, size_t bytes);
 /** The bytes of workspace that a call with tensors of these shapes takes; 0 for most. Compiles what
  *  such calls take. Addresses may be null. */
 ATTN_EXPORT attn_code attn_workspace_size(const attn_kernel *kernel,

@@ -93,6 +93,11 @@ struct CompileOptions {
   /// between GPUs otherwise waits for all of these blocks. Results are the same bits: parts of keys
   /// are counted as with 0. Blocks that do not stay leave theirs by themselves.
   int64_t reserve = 0;
+  /// CUDA: whether parts of keys go to the sequences of a call by their lengths, where calls with
+  /// few rows split keys by themselves (`pack`) and a mask bounds the keys of each sequence. Two
+  /// small kernels before the call's count the keys and deal the parts, which costs a call some
+  /// microseconds. Without it a long sequence among short ones has as many parts as they have.
+  bool balance = false;
   /// CUDA: the maximum of a row may lag by a factor of 2^slack before sums are scaled; 0 to 16. -1:
   /// it never lags, as in the definition. Sums are then scaled in each step or, as with 0, where a
   /// maximum rose, whichever was measured to be faster; both give the same bits. 8 is 1 % faster,

@@ -171,6 +171,12 @@ struct LoadOptions {
 struct Workspace {
   void *data = nullptr;
   size_t bytes = 0;
+  /// Whether an earlier launch of the same kernel, with arguments of the same shapes, has left
+  /// there what follows from lengths, masks and the tensors that masks read: lists of tiles, and
+  /// parts of keys. Then the kernels that compute it are not launched, as in all layers of a model
+  /// but the first. Where lengths or tensors have changed since, results are wrong, and no access
+  /// is.
+  bool isPlanned = false;
 };
 
 /// A compiled function loaded onto one device. Its destruction unloads the code, so the launches

@@ -116,6 +116,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setNumber(name, text, to.pack);
   if (name == "slack")
     return setNumber(name, text, to.slack);
+  if (name == "balance")
+    return setSwitch(name, text, to.balance);
   if (name == "reserve")
     return setNumber(name, text, to.reserve);
   if (name == "search")
@@ -136,7 +138,7 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return to.cacheDirectory = value, ATTN_OK;
   return fail(
       "options: expected device, cpu, threads, target, block-m, block-n, splits, fused, pack, way, "
-      "lazy, stay, reserve, slack, search, entry, cache or cache-dir, got '" +
+      "lazy, stay, reserve, balance, slack, search, entry, cache or cache-dir, got '" +
       name + "'");
 }
 
@@ -401,14 +403,24 @@ attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
   return attn_run_in(kernel, tensors, count, stream, nullptr, 0);
 }
 
-attn_code attn_run_in(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count,
-                      void *stream, void *workspace, size_t bytes) {
-  if (bytes && !workspace)
+static attn_code runIn(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count,
+                       void *stream, Workspace workspace) {
+  if (workspace.bytes && !workspace.data)
     return failNull("workspace");
   llvm::SmallVector<LaunchArgument, 8> arguments;
   if (attn_code code = getArguments(kernel, tensors, count, arguments))
     return code;
-  return finish(kernel->function.run(toSpan(arguments), stream, {workspace, bytes}));
+  return finish(kernel->function.run(toSpan(arguments), stream, workspace));
+}
+
+attn_code attn_run_in(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count,
+                      void *stream, void *workspace, size_t bytes) {
+  return runIn(kernel, tensors, count, stream, {workspace, bytes});
+}
+
+attn_code attn_run_planned(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                           size_t count, void *stream, void *workspace, size_t bytes) {
+  return runIn(kernel, tensors, count, stream, {workspace, bytes, /*isPlanned=*/true});
 }
 
 attn_code attn_workspace_size(const attn_kernel *kernel, const attn_tensor *const *tensors,

@@ -66,6 +66,8 @@ static Status runOnGPU(const CompiledFunction::State &state, LaunchArguments arg
   if (!status.ok())
     return status;
   status = runInSlices(state.rules, arguments, [&](LaunchArguments some) {
+    // Slices share the workspace, where each leaves its own numbers.
+    workspace.isPlanned &= arguments.size() == 0 || &some[0] == &arguments[0];
     if (scalars.empty())
       return state.gpu->launch(some, stream, workspace);
     SmallVector<LaunchArgument, 16> flat = flatten(state.rules, some, scalars);
@@ -166,6 +168,8 @@ Overrides getOverrides(const CompileOptions &options) {
                                     std::tuple(&Schedule::slack, options.slack, int64_t(-1))})
     if (value != rule)
       said.set(field, value);
+  if (options.balance)
+    said.set(&Schedule::balance, true);
   if (options.stay != "auto")
     said.setStay(options.stay == "on");
   // Its blocks would take the multiprocessors that those that stay leave.

@@ -51,8 +51,9 @@ static json::Value toValue(const KernelParameter &parameter) {
 static json::Array toArray(llvm::ArrayRef<SizeFactor> factors);
 
 static json::Value toValue(const SizeFactor &factor) {
-  if (factor.argument == SizeFactor::kParts)
-    return json::Object{{"parts", factor.dim}, {"of", toArray(factor.of)}};
+  if (factor.isCounted())
+    return json::Object{{factor.argument == SizeFactor::kParts ? "parts" : "slots", factor.dim},
+                        {"of", toArray(factor.of)}};
   if (factor.argument == SizeFactor::kMultiprocessors) {
     json::Object object{{"multiprocessors", factor.dim}};
     if (factor.less != 0)
@@ -111,13 +112,14 @@ json::Array toArray(const WayConditions &when) {
   return conditions;
 }
 
-int64_t countParts(int64_t blocks, int64_t places, int64_t most) {
+/// The same, of `least` parts and more.
+static int64_t countParts(int64_t blocks, int64_t places, int64_t most, int64_t least) {
   // Of many rounds whatever is left of the last is small.
   constexpr int64_t kManyRounds = 64;
   if (blocks <= 0 || blocks / kManyRounds >= places)
     return 1;
-  int64_t best = 1, bestIdle = INT64_MAX;
-  for (int64_t parts = 1; parts <= most; ++parts) {
+  int64_t best = least, bestIdle = INT64_MAX;
+  for (int64_t parts = least; parts <= most; ++parts) {
     int64_t count = blocks * parts, rounds = (count + places - 1) / places;
     // Idle places in 4096ths of all.
     int64_t idle = (rounds * places - count) * 4096 / (rounds * places);
@@ -129,6 +131,27 @@ int64_t countParts(int64_t blocks, int64_t places, int64_t most) {
       break;
   }
   return best;
+}
+
+int64_t countParts(int64_t blocks, int64_t places, int64_t most) {
+  return countParts(blocks, places, most, /*least=*/1);
+}
+
+int64_t countSlots(int64_t sequences, int64_t blocks, int64_t places, int64_t most) {
+  // Parts start by length, the longest first, so that the device is idle for about half a short
+  // part at the end. A multiprocessor has two blocks of a decoding kernel at a time.
+  constexpr int64_t kRounds = 3;
+  if (sequences <= 0 || blocks <= 0)
+    return 0;
+  int64_t least = std::clamp<int64_t>(llvm::divideCeil(kRounds * places, blocks), 1,
+                                      std::max<int64_t>(most, 1));
+  return sequences * (countParts(blocks, places, std::min(most, 2 * least), least) + 1);
+}
+
+bool KernelPlan::isPlanning() const {
+  return !scratch.empty() && llvm::all_of(scratch, [](const ScratchTensor &tensor) {
+    return tensor.elementType.front() == 'i' && !tensor.isZero;
+  });
 }
 
 json::Value toValue(const KernelPlan &plan) {
@@ -207,11 +230,14 @@ static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path p
   json::ObjectMapper mapper(value, path);
   if (!mapper)
     return false;
-  if (value.getAsObject()->get("parts")) {
-    factor.argument = SizeFactor::kParts;
-    if (!mapper.map("parts", factor.dim) || !mapper.map("of", factor.of))
+  bool hasSlots = value.getAsObject()->get("slots");
+  if (hasSlots || value.getAsObject()->get("parts")) {
+    factor.argument = hasSlots ? SizeFactor::kSlots : SizeFactor::kParts;
+    if (!mapper.map(hasSlots ? llvm::StringLiteral("slots") : llvm::StringLiteral("parts"),
+                    factor.dim) ||
+        !mapper.map("of", factor.of))
       return false;
-    if (factor.dim > 0 && factor.dim <= 1024 && !factor.of.empty() &&
+    if (factor.dim > 0 && factor.dim <= 1024 && factor.of.size() >= (hasSlots ? 2 : 1) &&
         llvm::all_of(factor.of, [](const SizeFactor &inner) {
           return inner.argument >= SizeFactor::kConstant;
         }))

@@ -77,14 +77,17 @@ struct KernelParameter {
 /// * ceil((size of the argument's dimension - less) * multiplier / divisor) * unit;
 /// * a constant;
 /// * a number for each multiprocessor;
-/// * parts that fill the multiprocessors;
+/// * parts that fill the multiprocessors, or slots for parts that are dealt;
 /// * the GB that memory moves in a second.
 struct SizeFactor {
-  static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3, kMemoryRate = -4;
+  static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3, kMemoryRate = -4,
+                       kSlots = -5;
   /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device but
   /// `less`, or times 1.
   /// kParts: at most `dim`, and at most the first of `of`; the others are the blocks that parts
   /// multiply (countParts). `divisor` is how many blocks the device runs at a time.
+  /// kSlots: the same, for parts that go to sequences by their lengths (countSlots); the second of
+  /// `of` is the number of sequences.
   int argument = kConstant;
   unsigned dim = 1;
   unsigned divisor = 1;
@@ -93,6 +96,8 @@ struct SizeFactor {
   // Those who name other members leave it out.
   std::vector<SizeFactor> of = {}; // NOLINT(readability-redundant-member-init)
   unsigned less = 0;
+
+  bool isCounted() const { return argument == kParts || argument == kSlots; }
 
   bool operator==(const SizeFactor &) const = default;
 };
@@ -114,6 +119,11 @@ struct ScratchTensor {
 /// The fewest parts, up to `most`, with which `blocks` leave at most 1/16 of the places of their
 /// last round idle, or those that leave the fewest idle.
 int64_t countParts(int64_t blocks, int64_t places, int64_t most);
+
+/// Slots for the parts of `sequences`, which get parts by their lengths (attn.deal_parts): one of
+/// average length gets as many as keep the device busy for some rounds, up to `most`. No part is
+/// longer than a part of that one, so that each sequence may need one more.
+int64_t countSlots(int64_t sequences, int64_t blocks, int64_t places, int64_t most);
 
 /// A condition on a call: the size of an argument's dimension, the number of parts, or the rate of
 /// memory, divided by the factor `per` (up), is from `least` to `most`.
@@ -155,6 +165,11 @@ struct KernelPlan {
   /// the last one is for all calls, and its name is empty.
   std::string way;
   WayConditions when;
+
+  /// Whether it makes nothing but integers for later kernels of its launch: lists of tiles, what
+  /// searches find, parts of keys. They follow from lengths and from what masks read, so that calls
+  /// with the same of these may share them.
+  bool isPlanning() const;
 
   bool operator==(const KernelPlan &) const = default;
 };

@@ -45,7 +45,7 @@ Status explainNoTensor(const SizeFactor &factor, LaunchArguments arguments) {
 }
 
 std::optional<int64_t> evaluateParts(const SizeFactor &factor, LaunchArguments arguments) {
-  int64_t blocks = 1, most = factor.dim;
+  int64_t blocks = 1, most = factor.dim, sequences = 0;
   for (size_t i = 0; i < factor.of.size(); ++i) {
     std::optional<int64_t> value = evaluate(factor.of[i], arguments);
     if (!value)
@@ -53,9 +53,12 @@ std::optional<int64_t> evaluateParts(const SizeFactor &factor, LaunchArguments a
     if (i == 0)
       most = std::min(most, *value);
     else if (__builtin_mul_overflow(blocks, *value, &blocks))
-      return 1;
+      blocks = INT64_MAX;
+    if (i == 1)
+      sequences = *value;
   }
-  return countParts(blocks, factor.divisor, most);
+  return factor.argument == SizeFactor::kSlots ? countSlots(sequences, blocks, factor.divisor, most)
+                                               : countParts(blocks, factor.divisor, most);
 }
 
 unsigned countArguments(const SizeFactor &factor) {

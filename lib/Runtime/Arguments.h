@@ -50,7 +50,7 @@ inline void bindDevice(SizeFactor &factor, const DeviceInfo &device) {
     factor = {SizeFactor::kConstant, factor.dim * countTaken(factor, device.multiprocessors), 1};
   if (factor.argument == SizeFactor::kMemoryRate)
     factor = {SizeFactor::kConstant, static_cast<unsigned>(device.memoryRate), 1};
-  if (factor.argument == SizeFactor::kParts)
+  if (factor.isCounted())
     factor.divisor = static_cast<unsigned>(device.multiprocessors);
 }
 
@@ -58,7 +58,7 @@ std::optional<int64_t> evaluateParts(const SizeFactor &factor, LaunchArguments a
 
 /// The value of a bound factor for these arguments; nothing without its tensor (explainNoTensor).
 inline std::optional<int64_t> evaluate(const SizeFactor &factor, LaunchArguments arguments) {
-  if (factor.argument == SizeFactor::kParts)
+  if (factor.isCounted())
     return evaluateParts(factor, arguments);
   if (factor.argument < 0)
     return factor.dim;

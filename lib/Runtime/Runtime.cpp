@@ -241,6 +241,9 @@ Status Kernel::launch(LaunchArguments arguments, void *stream, Workspace workspa
   if (way.getScratch().empty())
     return way.launch(state->context, arguments, cudaStream);
 
+  if (workspace.isPlanned && !workspace.data)
+    return {StatusCode::InvalidArgument, "expected a workspace that a call has planned, got none",
+            "run once with this workspace, without saying that it is planned"};
   llvm::SmallVector<LaunchArgument, 16> all;
   for (size_t i = 0; i < arguments.size(); ++i)
     all.push_back(arguments[i]);
@@ -248,7 +251,7 @@ Status Kernel::launch(LaunchArguments arguments, void *stream, Workspace workspa
   Status status = scratch.allocate(way.getScratch(), all, workspace);
   if (status.ok())
     status = way.launch(state->context, std::span<const LaunchArgument>(all.data(), all.size()),
-                        cudaStream);
+                        cudaStream, workspace.isPlanned);
   // Also after a failure: an earlier kernel may still run, and the memory is behind it.
   Status released = scratch.release();
   return status.ok() ? released : status;

@@ -65,7 +65,7 @@ Status Way::read(llvm::ArrayRef<KernelPlan> plans) {
     Result<LaunchRecipe> recipe = LaunchRecipe::create(plan);
     if (!recipe)
       return recipe.takeStatus();
-    steps.push_back({nullptr, std::move(*recipe)});
+    steps.push_back({nullptr, std::move(*recipe), plan.isPlanning()});
   }
   Result<ScratchRecipe> made = ScratchRecipe::create(plans);
   if (!made)
@@ -112,12 +112,15 @@ Status Way::load(const DeviceContext &context, std::shared_ptr<const Module> loa
   return {};
 }
 
-Status Way::launch(const DeviceContext &context, LaunchArguments arguments,
-                   cuda::Stream stream) const {
-  for (const Step &step : steps)
+Status Way::launch(const DeviceContext &context, LaunchArguments arguments, cuda::Stream stream,
+                   bool isPlanned) const {
+  for (const Step &step : steps) {
+    if (isPlanned && step.isPlanning)
+      continue;
     if (Status status = step.recipe.launch(context.getDriver(), step.function, arguments, stream);
         !status.ok())
       return status;
+  }
   return {};
 }
 

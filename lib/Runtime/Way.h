@@ -51,8 +51,10 @@ public:
   /// Held by who makes the way ready.
   std::mutex &getMutex() const { return mutex; }
 
-  /// Of a way that is ready. `arguments` include scratch.
-  Status launch(const DeviceContext &context, LaunchArguments arguments, cuda::Stream stream) const;
+  /// Of a way that is ready. `arguments` include scratch. Of a launch that is planned scratch has
+  /// what planning kernels make.
+  Status launch(const DeviceContext &context, LaunchArguments arguments, cuda::Stream stream,
+                bool isPlanned = false) const;
   const ScratchRecipe &getScratch() const { return scratch; }
   llvm::ArrayRef<KernelInfo> getKernels() const { return infos; }
   llvm::ArrayRef<std::string> getWarnings() const { return module->getLog().warnings; }
@@ -62,6 +64,7 @@ private:
   struct Step {
     cuda::Function function;
     LaunchRecipe recipe;
+    bool isPlanning = false;
   };
   /// The most that a kernel takes, with scratch.
   size_t countStepArguments() const;

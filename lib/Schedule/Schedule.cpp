@@ -30,6 +30,8 @@ static constexpr Word kWords[] = {
      "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales"},
     {"fill", &Schedule::fill, false, false,
      "whether the parts of the keys, up to splits, fill the GPU"},
+    {"balance", &Schedule::balance, false, false,
+     "whether sequences on a GPU get parts by their lengths"},
     {"tail", &Schedule::tail, false, false,
      "blocks for each multiprocessor that follow the blocks that stay"},
     {"recompute", &Schedule::recompute, false, true,

@@ -47,6 +47,9 @@ struct Schedule {
   /// Whether the call and the device decide on the number of parts, up to `splits`, so that blocks
   /// fill the multiprocessors.
   bool fill = false;
+  /// Whether sequences get parts by their lengths, where those fill the multiprocessors and lengths
+  /// differ from sequence to sequence.
+  bool balance = false;
   /// Blocks for each multiprocessor that follow the blocks that stay, where a mask makes rows
   /// differ in work. They take the rows with the least work.
   int64_t tail = 0;

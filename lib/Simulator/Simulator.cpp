@@ -52,7 +52,11 @@ int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments,
     int64_t blocks = 1, most = evaluateFactor(parts.getKeys(), arguments, multiprocessors);
     for (mlir::Attribute block : parts.getBlocks())
       blocks *= evaluateFactor(block, arguments, multiprocessors);
-    return countParts(blocks, multiprocessors, std::min(most, parts.getMost()));
+    most = std::min(most, parts.getMost());
+    return parts.getSlots()
+               ? countSlots(evaluateFactor(parts.getBlocks()[0], arguments, multiprocessors),
+                            blocks, multiprocessors, most)
+               : countParts(blocks, multiprocessors, most);
   }
   if (auto blocks = mlir::dyn_cast<plan::MultiprocessorsAttr>(factor))
     return blocks.getBlocks() * multiprocessors;

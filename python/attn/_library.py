@@ -85,6 +85,11 @@ _PROTOTYPES = {
         [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
         + [ctypes.c_void_p, ctypes.c_size_t],
     ),
+    "attn_run_planned": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+        + [ctypes.c_void_p, ctypes.c_size_t],
+    ),
     "attn_workspace_size": (
         ctypes.c_int,
         [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)],

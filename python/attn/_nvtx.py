@@ -37,8 +37,8 @@ def install() -> None:
     """Puts a range around the calls of kernels that are compiled from now on."""
     run = Tensors.run
 
-    def run_in_range(tensors: Tensors, workspace: Any = None) -> None:
-        around(tensors.kernel, run)(tensors, workspace)
+    def run_in_range(tensors: Tensors, workspace: Any = None, is_planned: bool = False) -> None:
+        around(tensors.kernel, run)(tensors, workspace, is_planned)
 
     _direct.around = around
     Tensors.run = run_in_range  # type: ignore[method-assign,assignment]

@@ -115,13 +115,13 @@ def unwatch(watcher: Watcher) -> None:
             _direct.open_again()
 
 
-def _run(tensors: Tensors, workspace: Any = None) -> None:
+def _run(tensors: Tensors, workspace: Any = None, is_planned: bool = False) -> None:
     call = Call(next(_numbers), tensors)
     told = [*_watchers]
     for watcher in told:
         watcher.before(call)
     try:
-        _plain[0](tensors, workspace)
+        _plain[0](tensors, workspace, is_planned)
     except Error as error:
         for watcher in told:
             watcher.after(call, error)

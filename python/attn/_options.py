@@ -44,6 +44,10 @@ class Options(Mapping[str, Any]):
             such as NCCL's, which otherwise wait for all of these blocks; 0. The results are the same
             bits. The number of parts of split keys does not change. FlashAttention-3 calls it
             sm_margin.
+        balance: GPU only. "on" or "off": whether parts of keys go to sequences by their lengths,
+            where calls with few rows split keys and a mask bounds the keys of each sequence, as
+            `attn.serving` does; "off". For batches of long sequences among short ones. It costs a
+            call two small kernels.
         slack: GPU only. The maximum of a row may lag by a factor of 2^slack before sums are scaled;
             0 to 16. -1 and 0: it never lags. 8 is 1 % faster, and 3 % at D = 256, for 1.04 times
             the rounding error (1.2 times where few weights are most of the sum).
@@ -64,6 +68,7 @@ class Options(Mapping[str, Any]):
     way: Optional[Literal["auto", "lengths", "short", "long", "few", "narrow", "groups"]] = None
     stay: Union[Switch, Literal["auto"], None] = None
     reserve: Optional[int] = None
+    balance: Optional[Switch] = None
     slack: Optional[int] = None
 
     @functools.cached_property

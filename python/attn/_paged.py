@@ -10,6 +10,7 @@ from ._given import Given
 from ._library import refuse
 from ._problem import Spec
 from ._serving_how import check_array, check_integers, find_plan, read_fields
+from ._serving_plan import Plan as CallsPlan
 from ._source import Source, Text
 from ._tensors import Tensors, swap
 from ._trace import Length
@@ -51,9 +52,11 @@ class PagedPlan(_plan.Plan):
 
     text: PagedText
 
-    def run_paged(self, given: Given, page_table: Any, out: Any) -> Any:
+    def run_paged(
+        self, given: Given, page_table: Any, out: Any, shared: Optional[CallsPlan] = None
+    ) -> Any:
         """The q of what is given is (B, M, H, D); its keys and values are pools, whose rows come before
-        heads or after them."""
+        heads or after them. `shared` is what calls of other layers compute alike."""
         tensors = Tensors(self.kernel)
         type_, dv = self.problem.type, self.problem.value_dim
         q, k_cache, v_cache, scale, sink, rows_first, captured = given
@@ -74,7 +77,10 @@ class PagedPlan(_plan.Plan):
         lse = _arrays.empty_like(q, "f32", (b, h, m)) if self.problem.return_lse else None
         if lse is not None:
             tensors.add_array(lse, "lse", 3, "f32")
-        tensors.run()
+        if shared is None:
+            tensors.run()
+        else:
+            shared.run(tensors, q)
         return output if lse is None else (output, lse)
 
 

@@ -124,6 +124,9 @@ class Tensors:
                 )
             self.add_array(array, name, rank, type_, element=element)
 
+    def list_shapes(self) -> Tuple[Tuple[int, ...], ...]:
+        return tuple(tuple(shape) for *_, shape, _ in self.tensors)
+
     def prepare(self) -> None:
         self.kernel.prepare(make_arguments(None, self.tensors, None)[1:3])
 
@@ -133,7 +136,7 @@ class Tensors:
     def count_workspace(self) -> int:
         return self.kernel.count_workspace(make_arguments(None, self.tensors, None)[1:3])
 
-    def run(self, workspace: Any = None) -> None:
+    def run(self, workspace: Any = None, is_planned: bool = False) -> None:
         """On PyTorch's current stream of a GPU, or by as many threads as it uses on the CPU."""
         torch, device, stream = _arrays.find_torch(), self.kernel.device, None
         if device >= 0:
@@ -143,7 +146,8 @@ class Tensors:
         call = self.kernel.handle, self.tensors, stream
         if workspace is not None:
             address, count = _find_bytes(workspace, device)
-            check(library.attn_run_in(*make_arguments(*call), address, count))
+            run = library.attn_run_planned if is_planned else library.attn_run_in
+            check(run(*make_arguments(*call), address, count))
             return
         code = _direct.launch(*call)
         check(library.attn_run(*make_arguments(*call)) if code is None else code)

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from ._library import library_path
 
 # Options that attn-translate has too.
-_WORDS = {"block_m", "block_n", "splits", "stay", "reserve", "slack", "way", "fused", "cpu"}
+_WORDS = {"block_m", "block_n", "splits", "stay", "reserve", "balance", "slack", "way", "fused", "cpu"}
 _SWITCHES = {"on": "true", "off": "false"}
 
 

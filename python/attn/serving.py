@@ -24,12 +24,14 @@ from ._paged import check_shapes, find_paged_plan, make_mask, make_shift
 from ._places import get_ordinal, name_device
 from ._problem import Spec, check_window
 from ._serving_how import check_how, check_layout, check_library, check_out, make_score
+from ._serving_plan import Plan
 from ._varlen import Asked, Varlen, check_call, prepare, run_ragged
 from ._virtual_cache import CacheArray, VirtualCache
 from .typing import Array, ArrayT, Mask, OptionsLike, Score, Window
 
 __all__ = [
     "CacheArray",
+    "Plan",
     "Rotary",
     "VirtualCache",
     "append",
@@ -58,6 +60,7 @@ def paged_attention(
     sink: Optional[Array] = None,
     score: Optional[Score] = None,
     mask: Optional[Mask] = None,
+    plan: Optional[Plan] = None,
     out: Optional[ArrayT] = None,
     return_lse: Literal[False] = False,
     options: OptionsLike = None,
@@ -81,6 +84,7 @@ def paged_attention(
     sink: Optional[Array] = None,
     score: Optional[Score] = None,
     mask: Optional[Mask] = None,
+    plan: Optional[Plan] = None,
     out: Optional[ArrayT] = None,
     return_lse: Literal[True],
     options: OptionsLike = None,
@@ -104,6 +108,7 @@ def paged_attention(
     sink: Optional[Array] = None,
     score: Optional[Score] = None,
     mask: Optional[Mask] = None,
+    plan: Optional[Plan] = None,
     out: Optional[ArrayT] = None,
     return_lse: bool,
     options: OptionsLike = None,
@@ -127,6 +132,7 @@ def paged_attention(
     sink: Optional[Array] = None,
     score: Optional[Score] = None,
     mask: Optional[Mask] = None,
+    plan: Optional[Plan] = None,
     out: Any = None,
     return_lse: bool = False,
     options: OptionsLike = None,
@@ -159,6 +165,7 @@ def paged_attention(
         score: score(s, b, h, q, kv), after softcap and slopes; as for `attn.attention`. Rows count
             from 0.
         mask: mask(b, h, q, kv), besides lengths, causal and window.
+        plan: an `attn.serving.Plan`, for what the layers of a model compute alike.
         out: where the output goes, of the shape of q with Dv columns.
         return_lse: also return the logsumexp, (B, H, Sq) float32, or (B, H) where q has no rows.
         options: as for `attn.attention`.
@@ -194,12 +201,12 @@ def paged_attention(
         return_lse=return_lse,
     )
     table = _arrays.type_name(page_table.dtype) or ""
-    plan, captured = find_paged_plan(spec, page, table, options)
+    kernel, captured = find_paged_plan(spec, page, table, options)
     is_one_row = len(q.shape) == 3
     rows = q[:, None] if is_one_row else q
     place = out[:, None] if out is not None and is_one_row else out
     given = Given(rows, k_cache, v_cache, scale, sink, is_rows_first, captured)
-    results = plan.run_paged(given, page_table, place)
+    results = kernel.run_paged(given, page_table, place, plan)
     output, lse = results if return_lse else (results, None)
     if is_one_row:
         output = output[:, 0]

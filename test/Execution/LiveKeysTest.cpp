@@ -108,6 +108,15 @@ TEST_P(LiveKeysTest, PartsThatFill) {
   check(problem, extents);
 }
 
+/// Sequences get parts by their lengths: those of one call, and of many.
+TEST_P(LiveKeysTest, PartsByLength) {
+  Problem problem = makeProblem();
+  problem.slots = 8;
+  problem.fills = true;
+  problem.balances = true;
+  check(problem, {{1, 1500, 9, 8, 1}, {1, 4000, 1, 8, 1}, {2, 3000, 3, 10, 2}, {1, 900, 70, 2, 1}});
+}
+
 /// Heads that are not packed, in tiles of 128 rows.
 TEST_P(LiveKeysTest, Parts) {
   Problem problem = makeProblem();

@@ -56,6 +56,8 @@ attn::Overrides attn::test::getOverrides(const Problem &problem) {
     said.set(&Schedule::blockN, problem.blockN);
   if (problem.splits != 1)
     said.set(&Schedule::splits, problem.splits);
+  if (problem.balances)
+    said.set(&Schedule::balance, true);
   return said;
 }
 

@@ -135,6 +135,8 @@ struct Problem {
   int64_t slots = 0;
   /// Whether the device decides how many parts the keys of packed heads have.
   bool fills = false;
+  /// Whether sequences get parts by their lengths, where the device decides how many there are.
+  bool balances = false;
   /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of the call.
   std::string way = "auto";
   Memory memory = Memory::RowMajor;

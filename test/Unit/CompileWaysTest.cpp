@@ -302,6 +302,38 @@ TEST_F(CompileWaysTest, WorkspaceIsOfTheWay) {
   EXPECT_EQ(status.code, StatusCode::InvalidArgument) << status.str();
 }
 
+/// Layers of a model share what follows from lengths.
+TEST_F(CompileWaysTest, PlannedCallsLeaveOutWhatIsThere) {
+  spec.hasLengths = true;
+  options.balance = true;
+  CompiledFunction function = compileSpec();
+  Tensors tensors(decode, 128);
+  FakeTensor lengths(5L << 40, {decode.batch}, {}, DataType::I32);
+  tensors.arguments.insert(tensors.arguments.begin() + 3, lengths);
+  Result<size_t> bytes = function.getWorkspaceBytes(tensors.arguments);
+  ASSERT_TRUE(bytes) << bytes.getStatus().str();
+  Workspace workspace = {reinterpret_cast<void *>(0x7f000000), *bytes};
+  auto countLaunches = [&] {
+    fake->launches.clear();
+    Status status = function.run(tensors.arguments, stream, workspace);
+    EXPECT_TRUE(status.ok()) << status.str();
+    return fake->launches.size();
+  };
+  // Three grids count and deal, then come the attention and the merge.
+  EXPECT_EQ(countLaunches(), 5u);
+  workspace.isPlanned = true;
+  EXPECT_EQ(countLaunches(), 2u);
+  Status status = function.run(tensors.arguments, stream, {nullptr, 0, /*isPlanned=*/true});
+  EXPECT_EQ(status.message, "expected a workspace that a call has planned, got none");
+  // A way without planning kernels is what it was.
+  spec.hasLengths = false;
+  CompiledFunction plain = compileSpec();
+  Tensors others(decode, 128);
+  fake->launches.clear();
+  EXPECT_TRUE(plain.run(others.arguments, stream, workspace).ok());
+  EXPECT_EQ(fake->launches.size(), 2u);
+}
+
 TEST_F(CompileWaysTest, ExplainSaysWhichCallsTakeWhat) {
   Result<std::string> text = explain(getSource(spec), options, "problem");
   ASSERT_TRUE(text) << text.getStatus().str();

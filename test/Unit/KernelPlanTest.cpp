@@ -39,6 +39,9 @@ static KernelPlan makePlan() {
                {{{SizeFactor::kMemoryRate}, 4000, INT64_MAX}}};
   SizeFactor parts{SizeFactor::kParts, 64};
   parts.of = {{1, 2, 256}, {0, 0}, {0, 2, 8, 3}};
+  SizeFactor slots = parts;
+  slots.argument = SizeFactor::kSlots;
+  plan.grid[1].push_back(slots);
   plan.scratch.push_back(
       {8, "f32", {parts, {0, 2, 1, 8}, {0, 2, 4, 1, 4}, {9, 0, 1, 1, 1, {}, 1}}, false});
   return plan;
@@ -89,6 +92,29 @@ TEST(KernelPlan, PartsOfSizesOnly) {
                 .find("expected 1 to 1024 parts, of sizes and "
                       "constants"),
             std::string::npos);
+}
+
+TEST(KernelPlan, SlotsOfSequences) {
+  KernelPlan plan;
+  SizeFactor slots{SizeFactor::kSlots, 64};
+  slots.of = {{1, 2, 256}};
+  plan.grid[0] = {slots};
+  EXPECT_NE(readError(writePlan({{plan}, {}}))
+                .find("expected 1 to 1024 parts, of sizes and "
+                      "constants"),
+            std::string::npos);
+}
+
+TEST(KernelPlan, CountsSlots) {
+  // A sequence of average length has parts for three rounds, and each may have one more.
+  EXPECT_EQ(countSlots(64, 512, 132, 64), 64 * 2);
+  EXPECT_EQ(countSlots(8, 64, 132, 64), 8 * (8 + 1));
+  // Bounded, and at least one part.
+  EXPECT_EQ(countSlots(1, 8, 132, 64), 62 + 1);
+  EXPECT_EQ(countSlots(8, 64, 132, 2), 8 * (2 + 1));
+  EXPECT_EQ(countSlots(8, 64, 132, 0), 8 * (1 + 1));
+  EXPECT_EQ(countSlots(100000, 800000, 132, 64), 100000 * 2);
+  EXPECT_EQ(countSlots(0, 0, 132, 64), 0);
 }
 
 TEST(KernelPlan, CountsParts) {

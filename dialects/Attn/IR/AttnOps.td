@@ -379,13 +379,16 @@ def Attn_CountPartsOp : Attn_Op<"count_parts", [Pure]> {
     call. The device chooses it, for a grid of as many blocks as the product of `blocks`, which parts multiply. A
     device that does not choose has 1.
 
+    With `slots` it is the number of places for parts that sequences get by their lengths (#plan.parts). The first of
+    `blocks` counts the sequences.
+
     ```mlir
     %s = attn.count_parts of %b, %h, %tiles keys %n up_to 64
     ```
   }];
-  let arguments = (ins Variadic<Index>:$blocks, Index:$keys, I64Attr:$most);
+  let arguments = (ins Variadic<Index>:$blocks, Index:$keys, I64Attr:$most, UnitAttr:$slots);
   let results = (outs Index:$result);
-  let assemblyFormat = "`of` $blocks `keys` $keys `up_to` $most attr-dict";
+  let assemblyFormat = "`of` $blocks `keys` $keys `up_to` $most (`slots` $slots^)? attr-dict";
   let hasVerifier = 1;
 }
 

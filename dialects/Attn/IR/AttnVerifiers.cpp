@@ -614,7 +614,10 @@ LogicalResult MergeOp::verify() {
 
 LogicalResult CountPartsOp::verify() {
   // count_parts_c1: there are up to 1 to 1024 parts
-  if (getMost() >= 1 && getMost() <= 1024)
-    return success();
-  return emitOpError("expected at most 1 to 1024 parts, got ") << getMost();
+  if (getMost() < 1 || getMost() > 1024)
+    return emitOpError("expected at most 1 to 1024 parts, got ") << getMost();
+  // count_parts_c2: slots are for the sequences that the first of the blocks counts
+  if (getSlots() && getBlocks().empty())
+    return emitOpError("expected the number of sequences as the first of the blocks, got none");
+  return success();
 }

@@ -31,8 +31,8 @@ LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t 
   return success();
 }
 
-LogicalResult PartsAttr::verify(EmitError emitError, ArrayAttr blocks, Attribute keys,
-                                int64_t most) {
+LogicalResult PartsAttr::verify(EmitError emitError, ArrayAttr blocks, Attribute keys, int64_t most,
+                                bool slots) {
   // parts_c1: blocks and keys are integers and extents, and there are up to 1 to 1024 parts
   if (most < 1 || most > 1024)
     return emitError() << "expected at most 1 to 1024 parts, got " << most;
@@ -40,6 +40,9 @@ LogicalResult PartsAttr::verify(EmitError emitError, ArrayAttr blocks, Attribute
       !llvm::all_of(blocks, llvm::IsaPred<IntegerAttr, ExtentAttr>))
     return emitError() << "expected integers and #plan.extent as blocks and keys, got " << blocks
                        << " and " << keys;
+  // parts_c2: slots are for the sequences that the first of the blocks counts
+  if (slots && blocks.empty())
+    return emitError() << "expected the number of sequences as the first of the blocks, got none";
   return success();
 }
 

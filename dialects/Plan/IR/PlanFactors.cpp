@@ -19,7 +19,8 @@ SizeFactor attn::plan::toFactor(Attribute factor) {
             unsigned(extent.getUnit()),    {},
             unsigned(extent.getLess())};
   if (auto parts = dyn_cast<PartsAttr>(factor)) {
-    SizeFactor result{SizeFactor::kParts, unsigned(parts.getMost())};
+    SizeFactor result{parts.getSlots() ? SizeFactor::kSlots : SizeFactor::kParts,
+                      unsigned(parts.getMost())};
     result.of.push_back(toFactor(parts.getKeys()));
     for (Attribute block : parts.getBlocks())
       result.of.push_back(toFactor(block));

@@ -448,8 +448,11 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
     suffix = llvm::TypeSwitch<Operation *, StringRef>(op)
                  .Case([](TileStatusOp) { return "_status"; })
                  .Case([](ListTilesOp) { return "_lists"; })
-                 // A search finds one number; those of several tiles are computed.
-                 .Case([](tensor::FromElementsOp numbers) {
+                 // Parts are dealt in loops over sequences. A search finds one number; those of
+                 // several tiles are computed.
+                 .Case([&](tensor::FromElementsOp numbers) -> StringRef {
+                   if (!grid.getOps<scf::ForOp>().empty())
+                     return "_deal";
                    return numbers.getElements().size() > 1 ? "_status" : "_searches";
                  })
                  .Case([](MergeOp) { return "_merge"; })

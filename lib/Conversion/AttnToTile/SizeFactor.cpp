@@ -50,7 +50,7 @@ FailureOr<Attribute> attn::getSizeFactor(Operation *user, OpFoldResult size, int
     }
     Attribute keys = blocks.pop_back_val();
     return Attribute(plan::PartsAttr::get(user->getContext(), builder.getArrayAttr(blocks), keys,
-                                          parts.getMost()));
+                                          parts.getMost(), parts.getSlots()));
   }
   std::optional<ArgumentSize> found = findArgumentSize(cast<Value>(size));
   if (!found)

@@ -106,6 +106,11 @@ struct CommandLine {
       cl::desc("with --device=cuda or sim: whether blocks stay (default: auto,\n"
                "the target's rule)"),
       cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
+  cl::opt<bool> balance{
+      "balance",
+      cl::desc("with --device=cuda or sim: sequences get parts of their keys by their\n"
+               "lengths, where calls with few rows split keys (default: false)"),
+      cl::cat(category)};
   cl::opt<std::string> slack{
       "slack",
       cl::desc("with --device=cuda or sim: by which factor 2^slack, 0 to 16, maxima of\n"
@@ -286,6 +291,8 @@ static Error convertSchedule(const CommandLine &line, RunOptions &options) {
     return createStringError("--stay: expected true, false or auto, got '" + line.stay + "'");
   if (line.stay != "auto")
     options.schedule.setStay(line.stay == "true");
+  if (line.balance)
+    options.schedule.set(&Schedule::balance, true);
   options.fused = line.fused;
   options.way = line.way;
   if (!is_contained(kWays, options.way))
@@ -305,6 +312,7 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
       return createStringError(Twine("--") + option +
                                ": expected --device=sim, got --device=" + line.device);
   for (auto [option, isGiven] : {std::pair("stay", line.stay.getNumOccurrences() > 0),
+                                 {"balance", line.balance.getNumOccurrences() > 0},
                                  {"slack", line.slack.getNumOccurrences() > 0},
                                  {"target", line.target.getNumOccurrences() > 0},
                                  {"way", line.way.getNumOccurrences() > 0}})

@@ -112,6 +112,10 @@ struct CommandLine {
                            cl::desc("cuda: multiprocessors that blocks that stay leave to other\n"
                                     "kernels (default: 0)"),
                            cl::init(0), cl::cat(category)};
+  cl::opt<bool> balance{"balance",
+                        cl::desc("cuda: sequences get parts of their keys by their lengths, where\n"
+                                 "calls with few rows split keys (default: false)"),
+                        cl::cat(category)};
   cl::opt<int64_t> slack{"slack",
                          cl::desc("cuda: by which factor 2^slack, 0 to 16, maxima of rows may lag\n"
                                   "before sums are scaled (default: -1, they are exact)"),
@@ -206,6 +210,7 @@ static CompileOptions getCompileOptions(const CommandLine &line) {
   std::string stay = line.stay;
   options.stay = stay == "true" ? "on" : stay == "false" ? "off" : stay;
   options.reserve = line.reserve;
+  options.balance = line.balance;
   options.slack = line.slack;
   return options;
 }

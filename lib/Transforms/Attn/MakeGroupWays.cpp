@@ -76,7 +76,8 @@ static ArrayAttr getCondition(AttentionGradKeyValueOp pass, ScheduleAttr schedul
   int64_t keys = countKeysOfFew(schedule, !pass.getMask().empty());
   auto blocks = ArrayAttr::get(
       context, {getExtent(key, 0, 1), getExtent(key, 1, 1), getExtent(key, 2, keys)});
-  auto parts = plan::PartsAttr::get(context, blocks, getExtent(query, 1, 1), kMostGroupParts);
+  auto parts = plan::PartsAttr::get(context, blocks, getExtent(query, 1, 1), kMostGroupParts,
+                                    /*slots=*/false);
   constexpr int64_t any = std::numeric_limits<int64_t>::max();
   auto perKeyHead = plan::ExtentAttr::get(context, key.getArgNumber(), 1, /*divisor=*/1,
                                           /*multiplier=*/1, /*unit=*/1, /*less=*/0);

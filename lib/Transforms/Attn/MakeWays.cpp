@@ -147,7 +147,7 @@ static plan::PartsAttr getParts(AttentionOp op, ScheduleAttr schedule) {
   auto blocks = ArrayAttr::get(context, {getExtent(pack, 0, 1), getExtent(pack.getKey(), 1, 1),
                                          getExtent(pack, 2, schedule->blockM)});
   auto keys = getExtent(pack.getKey(), 2, schedule->blockN * kLeastTilesOfParts);
-  return plan::PartsAttr::get(context, blocks, keys, schedule->splits);
+  return plan::PartsAttr::get(context, blocks, keys, schedule->splits, /*slots=*/false);
 }
 
 /// The same, of one part.
@@ -165,7 +165,8 @@ static ScheduleAttr keepWhole(ScheduleAttr schedule) {
 static void spareMerge(func::FuncOp function, StringRef base, AttentionOp op, StringRef way,
                        ArrayRef<Attribute> conditions, SymbolTable &symbols) {
   auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  if (!schedule->fill)
+  // Parts that are dealt go through memory in any case.
+  if (!schedule->fill || schedule->balance)
     return;
   MLIRContext *context = op.getContext();
   auto onePart = plan::RangeAttr::get(context, /*argument=*/-1, /*dim=*/-1, /*least=*/0, /*most=*/1,

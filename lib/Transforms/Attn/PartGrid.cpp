@@ -23,18 +23,21 @@ SmallVector<Attribute> attn::getBlockMapping(MLIRContext *context, unsigned rank
 }
 
 scf::ForallOp attn::addParts(RewriterBase &rewriter, scf::ForallOp grid, OpFoldResult parts,
-                             ValueRange partials, bool headsFirst) {
+                             ValueRange partials, bool headsFirst, bool slots) {
   auto extend = [](SmallVector<OpFoldResult> bounds, OpFoldResult first) {
     bounds.insert(bounds.begin(), first);
     return bounds;
   };
   rewriter.setInsertionPoint(grid);
+  SmallVector<OpFoldResult> ends = grid.getMixedUpperBound();
+  if (slots)
+    ends[0] = rewriter.getIndexAttr(1);
   auto mapping =
       rewriter.getArrayAttr(getBlockMapping(rewriter.getContext(), /*rank=*/4, headsFirst));
   auto split = scf::ForallOp::create(
       rewriter, grid.getLoc(), extend(grid.getMixedLowerBound(), rewriter.getIndexAttr(0)),
-      extend(grid.getMixedUpperBound(), parts),
-      extend(grid.getMixedStep(), rewriter.getIndexAttr(1)), partials, mapping);
+      extend(ends, parts), extend(grid.getMixedStep(), rewriter.getIndexAttr(1)), partials,
+      mapping);
   SmallVector<Value> arguments(split.getInductionVars());
   arguments.erase(arguments.begin());
   llvm::append_range(arguments, grid.getOutputs());

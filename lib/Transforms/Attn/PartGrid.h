@@ -19,10 +19,10 @@ llvm::SmallVector<mlir::Attribute> getBlockMapping(mlir::MLIRContext *context, u
 
 /// The grid (parts, B, H, tiles) of a grid (B, H, tiles), before it: it has the body, and its
 /// results are `partials`. The body still inserts into the old results, which is to be replaced;
-/// the old grid has no body any more.
+/// the old grid has no body any more. With `slots`, parts tell their batches, and B is 1.
 mlir::scf::ForallOp addParts(mlir::RewriterBase &rewriter, mlir::scf::ForallOp grid,
                              mlir::OpFoldResult parts, mlir::ValueRange partials,
-                             bool headsFirst = false);
+                             bool headsFirst = false, bool slots = false);
 
 } // namespace attn
 

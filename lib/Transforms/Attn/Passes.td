@@ -292,6 +292,11 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     Parts that fill the device have at least a few tiles, or as many as their share of all keys.
     A part without keys stores -inf as its log-sum-exp.
 
+    With `balance` sequences get parts by their lengths, where parts fill the device and a mask
+    bounds the keys of each sequence for all heads alike. Grids in front count the keys of each
+    sequence and deal parts to slots (attn.count_parts), the longest to the first. The grid is over
+    slots, heads and tiles, and a merge joins the slots of its sequence.
+
     Requires: room 3 `online` whose loops over keys are still to be made. Produces: room 3 `online`.
     Fails when: never; attention without keys, or whose results do not leave the grid directly, is
     left alone, with a remark.

@@ -8,6 +8,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/DealParts.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/MergedRows.h"
 #include "lib/Transforms/Attn/OneHead.h"
@@ -170,7 +171,7 @@ static OpFoldResult emitPartSize(OpBuilder &builder, Location loc, const LiveKey
 
 /// How many parts there are: what the schedule says, or what fills the device, but none of fewer
 /// than a few tiles.
-static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedule) {
+static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedule, bool slots) {
   if (!fills(grid.online, schedule))
     return builder.getIndexAttr(schedule->splits);
   scf::ForallOp forall = grid.forall;
@@ -193,7 +194,8 @@ static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedu
       builder, loc,
       affine::makeComposedFoldedAffineApply(
           builder, loc, size.ceilDiv(schedule->blockN * kLeastTilesOfParts), {keys}));
-  return CountPartsOp::create(builder, loc, builder.getIndexType(), blocks, most, schedule->splits)
+  return CountPartsOp::create(builder, loc, builder.getIndexType(), blocks, most, schedule->splits,
+                              slots)
       .getResult();
 }
 
@@ -205,6 +207,25 @@ static Value sliceKeys(OpBuilder &builder, Location loc, Value value, OpFoldResu
       builder, loc, value, ArrayRef<OpFoldResult>{offset, zero},
       ArrayRef<OpFoldResult>{size, tensor::getMixedSize(builder, loc, value, 1)},
       ArrayRef<OpFoldResult>{one, one});
+}
+
+/// Lets the op absorb these keys alone, of those that it absorbs.
+static void absorbKeys(RewriterBase &rewriter, OnlineAttentionOp op, OpFoldResult begin,
+                       OpFoldResult keys) {
+  Location loc = op.getLoc();
+  AffineExpr index, length;
+  bindSymbols(rewriter.getContext(), index, length);
+  SmallVector<OpFoldResult> position = op.getMixedOrigin();
+  position[3] =
+      affine::makeComposedFoldedAffineApply(rewriter, loc, index + length, {position[3], begin});
+  SmallVector<Value> origin = getValueOrCreateConstantIndexOp(rewriter, loc, position);
+  Value key = sliceKeys(rewriter, loc, op.getKey(), begin, keys);
+  Value value = sliceKeys(rewriter, loc, op.getValue(), begin, keys);
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getKeyMutable().assign(key);
+    op.getValueMutable().assign(value);
+    op.getOriginMutable().assign(origin);
+  });
 }
 
 /// Lets the op absorb part `part` of the keys that its mask keeps. Says whether the mask bounds
@@ -234,18 +255,25 @@ static bool restrictKeys(RewriterBase &rewriter, OnlineAttentionOp op, Value par
     Value most = getValueOrCreateConstantIndexOp(rewriter, loc, n);
     begin = arith::MinUIOp::create(rewriter, loc, first, most).getResult();
   }
-  SmallVector<OpFoldResult> position = op.getMixedOrigin();
-  position[3] =
-      affine::makeComposedFoldedAffineApply(rewriter, loc, index + length, {position[3], begin});
-  SmallVector<Value> origin = getValueOrCreateConstantIndexOp(rewriter, loc, position);
-  Value key = sliceKeys(rewriter, loc, op.getKey(), begin, keys);
-  Value value = sliceKeys(rewriter, loc, op.getValue(), begin, keys);
-  rewriter.modifyOpInPlace(op, [&] {
-    op.getKeyMutable().assign(key);
-    op.getValueMutable().assign(value);
-    op.getOriginMutable().assign(origin);
-  });
+  absorbKeys(rewriter, op, begin, keys);
   return live.isBounded;
+}
+
+/// Lets the block absorb the part of the slot, of that part's sequence. Returns which part of the
+/// sequence it is.
+static Value restrictToSlot(RewriterBase &rewriter, OnlineAttentionOp op, scf::ForallOp split,
+                            const DealtParts &dealt) {
+  Location loc = op.getLoc();
+  Value slot = split.getInductionVars()[0], batch = split.getInductionVars()[1];
+  auto slice = op.getKey().getDefiningOp<tensor::ExtractSliceOp>();
+  rewriter.setInsertionPointToStart(split.getBody());
+  Value keys = getValueOrCreateConstantIndexOp(
+      rewriter, loc, tensor::getMixedSize(rewriter, loc, slice.getSource(), 2));
+  DealtPart part = emitDealtPart(rewriter, loc, dealt, slot, keys);
+  rewriter.replaceAllUsesWith(batch, part.sequence);
+  rewriter.setInsertionPoint(op);
+  absorbKeys(rewriter, op, getAsOpFoldResult(part.begin), getAsOpFoldResult(part.keys));
+  return part.part;
 }
 
 /// The same in f32, with the log-sum-exp. The sink counts once: in the first part.
@@ -274,19 +302,19 @@ static NormalizeOp emitPartial(RewriterBase &rewriter, NormalizeOp normalize, Va
                              normalize.getLseLow() ? outs[2] : Value());
 }
 
-/// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the
-/// keys and to yield f32. Says whether the mask bounds these keys.
-static bool restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part, OpFoldResult parts,
-                           ScheduleAttr schedule) {
+/// Lets the block (already moved into the four-dimensional grid) yield f32, of part `part` of a
+/// sequence, at `place` of the first dimension of partial results, (place, b, h, m[, 0]).
+static void yieldPart(RewriterBase &rewriter, const Grid &grid, Value part, Value place,
+                      OpFoldResult batch) {
   Location loc = grid.online->getLoc();
-  bool isBounded = restrictKeys(rewriter, grid.online, part, parts, schedule);
   NormalizeOp partial = emitPartial(rewriter, grid.normalize, part);
-  // The insertions: (part, b, h, m[, 0]) of the partial tensors, which are the grid's new region
-  // arguments.
+  // Partial tensors are the grid's new region arguments.
   auto forall = partial->getParentOfType<scf::ForallOp>();
   tensor::ParallelInsertSliceOp output = grid.inserts[0];
   SmallVector<OpFoldResult> offsets = output.getMixedOffsets(), extents = output.getMixedSizes();
-  offsets.insert(offsets.begin(), OpFoldResult(part));
+  if (batch)
+    offsets.front() = batch;
+  offsets.insert(offsets.begin(), OpFoldResult(place));
   extents.insert(extents.begin(), rewriter.getIndexAttr(1));
   SmallVector<OpFoldResult> strides(offsets.size(), rewriter.getIndexAttr(1));
   rewriter.setInsertionPointToEnd(forall.getTerminator().getBody());
@@ -304,44 +332,57 @@ static bool restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   for (tensor::ParallelInsertSliceOp insert : grid.inserts)
     rewriter.eraseOp(insert);
   rewriter.eraseOp(grid.normalize);
-  return isBounded;
 }
 
-/// Says whether the mask bounds the keys that are split, or fails if none are.
-static FailureOr<bool> splitKV(RewriterBase &rewriter, OnlineAttentionOp op,
-                               ScheduleAttr schedule) {
-  FailureOr<Grid> grid = matchGrid(op, schedule);
-  if (failed(grid))
-    return failure();
-  scf::ForallOp forall = grid->forall;
-  Location loc = op.getLoc();
-  rewriter.setInsertionPoint(forall);
+/// How keys are split.
+enum class Split : uint8_t { All, Kept, Dealt };
 
-  // The partial tensors: (S, B, H, M, Dv), and (S, B, H, M) for each part of the log-sum-exp, f32.
-  SmallVector<Value> outputs(forall.getOutputs());
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, outputs[0]);
-  OpFoldResult parts = getParts(rewriter, *grid, schedule);
+static std::string describe(Split split, ScheduleAttr schedule) {
+  if (split == Split::Dealt)
+    return "keys that the mask keeps are split by the lengths of sequences";
+  return ("keys" + Twine(split == Split::Kept ? " that the mask keeps" : "") + " are split over " +
+          Twine(schedule->fill ? "up to " : "") + Twine(schedule->splits) + " blocks")
+      .str();
+}
+
+/// Whether sequences get parts by their lengths, or a remark why not.
+static bool isDealt(const Grid &grid, ScheduleAttr schedule) {
+  if (!schedule->balance || !fills(grid.online, schedule))
+    return false;
+  StringRef why = refuseDeal(grid.forall, grid.online);
+  if (!why.empty())
+    remark::missed(grid.online->getLoc(), remark::RemarkOpts::name("split-kv").category("attn"))
+        << ("sequences have as many parts: " + why).str();
+  return why.empty();
+}
+
+/// The f32 output and the parts of the log-sum-exp of `parts` blocks of each tile: (S, B, H, M,
+/// Dv), and (S, B, H, M) for each. Of slots, which tell their batch, B is 1.
+static SmallVector<Value> emitPartials(OpBuilder &builder, scf::ForallOp forall, OpFoldResult parts,
+                                       bool ofSlots, bool hasLow) {
+  Location loc = forall.getLoc();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, forall.getOutputs()[0]);
+  if (ofSlots)
+    sizes[0] = builder.getIndexAttr(1);
   sizes.insert(sizes.begin(), parts);
-  Type f32 = rewriter.getF32Type();
-  bool hasLow = bool(grid->normalize.getLseLow());
-  SmallVector<Value> partials = {tensor::EmptyOp::create(rewriter, loc, sizes, f32)};
+  SmallVector<Value> partials = {
+      tensor::EmptyOp::create(builder, loc, sizes, builder.getF32Type())};
   sizes.pop_back();
-  while (partials.size() < (hasLow ? 3 : 2))
-    partials.push_back(tensor::EmptyOp::create(rewriter, loc, sizes, f32));
+  for (unsigned i = 0, rows = hasLow ? 2 : 1; i < rows; ++i)
+    partials.push_back(tensor::EmptyOp::create(builder, loc, sizes, builder.getF32Type()));
+  return partials;
+}
 
-  // The old results are not read in the body: their block arguments only receive the insertions,
-  // replaced below.
-  scf::ForallOp split = addParts(rewriter, forall, parts, partials);
-  Value part = split.getInductionVars().front();
-  bool isBounded = restrictToPart(rewriter, *grid, part, parts, schedule);
-
-  rewriter.setInsertionPointAfter(split);
+/// Merges partial results into the grid's, by tiles of rows.
+static FailureOr<MergeOp> emitMerge(RewriterBase &rewriter, scf::ForallOp forall,
+                                    ValueRange outputs, ValueRange partials,
+                                    ScheduleAttr schedule) {
+  bool hasLow = partials.size() > 2;
   auto merge =
-      MergeOp::create(rewriter, loc, ValueRange(outputs).getTypes(), split.getResult(0),
-                      split.getResult(1), hasLow ? Value(split.getResult(2)) : Value(), outputs[0],
+      MergeOp::create(rewriter, forall.getLoc(), outputs.getTypes(), partials[0], partials[1],
+                      hasLow ? partials[2] : Value(), outputs[0],
                       outputs.size() > 1 ? outputs[1] : Value(), hasLow ? outputs[2] : Value());
   rewriter.replaceOp(forall, merge->getResults());
-
   scf::SCFTilingOptions options;
   options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
   options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
@@ -352,7 +393,77 @@ static FailureOr<bool> splitKV(RewriterBase &rewriter, OnlineAttentionOp op,
   if (failed(tiled))
     return failure();
   rewriter.replaceOp(merge, tiled->replacements);
-  return isBounded;
+  return cast<MergeOp>(tiled->tiledOps.front());
+}
+
+/// Lets a block of a merge join the slots of its sequence.
+static void joinSlots(RewriterBase &rewriter, MergeOp merge, const DealtParts &dealt, Value slots,
+                      ValueRange partials) {
+  Location loc = merge.getLoc();
+  auto grid = merge->getParentOfType<scf::ForallOp>();
+  rewriter.setInsertionPointToStart(grid.getBody());
+  auto [first, count] = emitSlotsOf(rewriter, loc, dealt, grid.getInductionVars()[0], slots);
+  rewriter.setInsertionPoint(merge);
+  for (auto [operand, partial] :
+       llvm::zip(merge->getOpOperands().take_front(partials.size()), partials)) {
+    auto slice = operand.get().getDefiningOp<tensor::ExtractSliceOp>();
+    SmallVector<OpFoldResult> offsets = slice.getMixedOffsets(), sizes = slice.getMixedSizes();
+    offsets[0] = first;
+    offsets[1] = rewriter.getIndexAttr(0);
+    sizes[0] = count;
+    Value ofSequence = tensor::ExtractSliceOp::create(rewriter, loc, partial, offsets, sizes,
+                                                      slice.getMixedStrides());
+    rewriter.modifyOpInPlace(merge, [&] { operand.set(ofSequence); });
+    rewriter.eraseOp(slice);
+  }
+}
+
+/// The same number of parts for each sequence. Says how keys are split, or fails if none are.
+static FailureOr<Split> splitEvenly(RewriterBase &rewriter, Grid &grid, ScheduleAttr schedule) {
+  scf::ForallOp forall = grid.forall;
+  SmallVector<Value> outputs(forall.getOutputs());
+  OpFoldResult parts = getParts(rewriter, grid, schedule, /*slots=*/false);
+  SmallVector<Value> partials =
+      emitPartials(rewriter, forall, parts, /*ofSlots=*/false, bool(grid.normalize.getLseLow()));
+  // The old results are not read in the body: their block arguments only receive the insertions,
+  // which are replaced.
+  scf::ForallOp split = addParts(rewriter, forall, parts, partials);
+  Value part = split.getInductionVars().front();
+  bool isBounded = restrictKeys(rewriter, grid.online, part, parts, schedule);
+  yieldPart(rewriter, grid, part, part, /*batch=*/{});
+  rewriter.setInsertionPointAfter(split);
+  if (failed(emitMerge(rewriter, forall, outputs, split.getResults(), schedule)))
+    return failure();
+  return isBounded ? Split::Kept : Split::All;
+}
+
+/// Parts for sequences by their lengths. The longest parts are those of the first slots, which
+/// start first with all heads.
+static FailureOr<Split> splitByLength(RewriterBase &rewriter, Grid &grid, ScheduleAttr schedule) {
+  scf::ForallOp forall = grid.forall;
+  Location loc = forall.getLoc();
+  SmallVector<Value> outputs(forall.getOutputs());
+  bool hasLow = bool(grid.normalize.getLseLow());
+  OpFoldResult parts = getParts(rewriter, grid, schedule, /*slots=*/true);
+  Value slots = getValueOrCreateConstantIndexOp(rewriter, loc, parts);
+  DealtParts dealt = dealParts(rewriter, forall, grid.online, slots);
+  SmallVector<Value> partials = emitPartials(rewriter, forall, parts, /*ofSlots=*/true, hasLow);
+  scf::ForallOp split =
+      addParts(rewriter, forall, parts, partials, /*headsFirst=*/true, /*slots=*/true);
+  Value part = restrictToSlot(rewriter, grid.online, split, dealt);
+  yieldPart(rewriter, grid, part, split.getInductionVars()[0],
+            OpFoldResult(rewriter.getIndexAttr(0)));
+  rewriter.setInsertionPointAfter(split);
+  // Tiles of a merge whose parts are the slots of its sequence.
+  SmallVector<Value> ofSequences = emitPartials(rewriter, forall, parts, /*ofSlots=*/false, hasLow);
+  FailureOr<MergeOp> merge = emitMerge(rewriter, forall, outputs, ofSequences, schedule);
+  if (failed(merge))
+    return failure();
+  joinSlots(rewriter, *merge, dealt, slots, split.getResults());
+  for (Value partial : ofSequences)
+    if (partial.use_empty())
+      rewriter.eraseOp(partial.getDefiningOp());
+  return Split::Dealt;
 }
 
 /// Whether rows of the grid's results go to sequences.
@@ -383,15 +494,19 @@ struct SplitKVPass
             << "keys are not split: a CPU merges no rows that attn.place takes";
         continue;
       }
-      FailureOr<bool> isBounded = splitKV(rewriter, op, schedule);
-      if (failed(isBounded))
+      FailureOr<Grid> grid = matchGrid(op, schedule);
+      if (succeeded(grid))
+        rewriter.setInsertionPoint(grid->forall);
+      FailureOr<Split> split = failure();
+      if (succeeded(grid))
+        split = isDealt(*grid, schedule) ? splitByLength(rewriter, *grid, schedule)
+                                         : splitEvenly(rewriter, *grid, schedule);
+      if (failed(split))
         remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
             << "keys are not split: the results do not leave the grid directly";
       else
         remark::passed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
-            << ("keys" + Twine(*isBounded ? " that the mask keeps" : "") + " are split over " +
-                Twine(schedule->fill ? "up to " : "") + Twine(schedule->splits) + " blocks")
-                   .str();
+            << describe(*split, schedule);
     }
     return success();
   }

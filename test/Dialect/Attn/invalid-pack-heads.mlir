@@ -80,6 +80,14 @@ func.func @count_parts_c1(%n: index) {
 
 // -----
 
+func.func @count_parts_c2(%n: index) {
+  // expected-error@+1 {{expected the number of sequences as the first of the blocks, got none}}
+  %r = attn.count_parts of keys %n up_to 8 slots
+  return
+}
+
+// -----
+
 func.func @pack_c1(%q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
   // expected-error@+1 {{expected 'attn.pack' to be 2, 4, 8, 16, 32 or 64, got 6 : i64}}
   %r = attn.attention %q, %k, %k {attn.pack = 6}

@@ -199,6 +199,15 @@ func.func @parts_c1_keys(%q: memref<?x?xf32>) attributes {
 
 // -----
 
+// expected-error@+3 {{expected the number of sequences as the first of the blocks, got none}}
+// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
+func.func @parts_c2(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.parts<blocks = [], keys = 3, most = 2, slots = true>]]>} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{expected extents of its 1 arguments, got argument 4}}
 func.func @extent_c2_parts(%q: memref<?x?xf32>) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.parts<blocks = [2], keys = #plan.extent<argument = 4, dim = 0>, most = 2>]]>} {
