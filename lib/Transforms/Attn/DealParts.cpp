@@ -11,7 +11,8 @@
 //   parts(j) = floor((t(j) - 1) / most) + 1       of one length within a sequence
 //
 // so that all parts together are at most B P + B, which is the number of slots. Sequences with more
-// than half of `most` tiles come first. Three grids, by groups of 16 sequences:
+// than half of `most` tiles have the first slots, and others the last ones. Three grids, by groups
+// of 16 sequences:
 //
 //   counts (groups, 1, 1, 48), sums (groups, 1, 1, 1)      of each sequence its first key, keys and
 //                                                          tiles; tiles of each group
@@ -313,39 +314,54 @@ static Value countParts(OpBuilder &builder, scf::ForallOp grid, const Counted &c
   return parts.getResult(0);
 }
 
+/// So many numbers where the condition holds, and zeros elsewhere.
+static SmallVector<Value> emitIf(Numbers &numbers, Value condition, unsigned count,
+                                 llvm::function_ref<SmallVector<Value>()> body) {
+  OpBuilder &b = numbers.b;
+  SmallVector<Type> types(count, b.getI32Type());
+  auto branch = scf::IfOp::create(b, numbers.loc, types, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, numbers.loc, body());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, numbers.loc, SmallVector<Value>(count, numbers.constant(0)));
+  return SmallVector<Value>(branch.getResults());
+}
+
 namespace {
-/// Where the slots of long sequences go on, and those of others.
-struct Next {
-  Value ofLong, ofShort;
+/// Slots that are taken: by long sequences from the first on, by others from the last back.
+struct Taken {
+  Value atFront, atBack;
 };
 
 /// Finds slots in a block of the last grid.
 class Finder {
 public:
-  Finder(Numbers &numbers, const Counted &counted, Value parts, Value sequences)
+  Finder(Numbers &numbers, const Counted &counted, Value parts, Value sequences, Value slots)
       : numbers(numbers), counted(counted), parts(parts), groups(emitGroups(numbers, sequences)),
-        of(numbers, numbers.read(parts, numbers.index(0), 2)) {}
+        slots(numbers.toNumber(slots)), of(numbers, numbers.read(parts, numbers.index(0), 2)) {}
 
-  /// The group that a slot is in, or 0, and the group with a number: each with the slots before it.
+  /// The group that a slot is in, -1 if it is in none, and the group with a number: each with the
+  /// slots that groups before it have taken.
   struct Groups {
     Value ofSlot;
-    Next beforeSlot, beforeGroup;
+    Taken beforeSlot, beforeGroup;
   };
   Groups findGroups(Value slot, Value group);
 
   struct Sequence {
     Value at, first, parts;
   };
-  /// In a group the sequence that has the slot, `at` -1 if none has, or the one with the number.
-  Sequence find(Value group, const Next &before,
+  /// The sequence of a group for which `isIt` holds.
+  Sequence find(Value group, const Taken &before,
                 llvm::function_ref<Value(Value at, Value first, Value end)> isIt);
 
-  Parts &getParts() { return of; }
-
 private:
+  Value backFrom(Value count) { return numbers.sub(slots, count); }
+
   Numbers &numbers;
   const Counted &counted;
-  Value parts, groups;
+  Value parts, groups, slots;
   Parts of;
 };
 } // namespace
@@ -356,43 +372,58 @@ static Value emitIsIn(Numbers &numbers, Value slot, Value first, Value end) {
 }
 
 Finder::Groups Finder::findGroups(Value slot, Value group) {
-  Value zero = numbers.constant(0);
-  Value longParts = loop(numbers, groups, zero, [&](Value at, ValueRange sum) {
-    return SmallVector<Value>{numbers.add(sum[0], numbers.read(parts, at, 0))};
-  })[0];
-  SmallVector<Value> init = {zero, longParts, zero, zero, zero, zero, zero};
+  Value zero = numbers.constant(0), none = numbers.constant(-1);
+  SmallVector<Value> init = {zero, zero, none, zero, zero, zero, zero};
   auto found = loop(numbers, groups, init, [&](Value at, ValueRange carried) {
-    Value endOfLong = numbers.add(carried[0], numbers.read(parts, at, 0)),
-          endOfShort = numbers.add(carried[1], numbers.read(parts, at, 1));
+    Value front = numbers.add(carried[0], numbers.read(parts, at, 0)),
+          back = numbers.add(carried[1], numbers.read(parts, at, 1));
     Value hasSlot =
-        arith::OrIOp::create(numbers.b, numbers.loc, emitIsIn(numbers, slot, carried[0], endOfLong),
-                             emitIsIn(numbers, slot, carried[1], endOfShort));
+        arith::OrIOp::create(numbers.b, numbers.loc, emitIsIn(numbers, slot, carried[0], front),
+                             emitIsIn(numbers, slot, backFrom(back), backFrom(carried[1])));
     Value isGroup = numbers.compare(arith::CmpIPredicate::eq, at, group);
-    return SmallVector<Value>{endOfLong,
-                              endOfShort,
+    return SmallVector<Value>{front,
+                              back,
                               numbers.select(hasSlot, numbers.toNumber(at), carried[2]),
                               numbers.select(hasSlot, carried[0], carried[3]),
                               numbers.select(hasSlot, carried[1], carried[4]),
                               numbers.select(isGroup, carried[0], carried[5]),
                               numbers.select(isGroup, carried[1], carried[6])};
   });
-  return {numbers.toIndex(found[2]), {found[3], found[4]}, {found[5], found[6]}};
+  return {found[2], {found[3], found[4]}, {found[5], found[6]}};
 }
 
-Finder::Sequence Finder::find(Value group, const Next &before,
+Finder::Sequence Finder::find(Value group, const Taken &before,
                               llvm::function_ref<Value(Value at, Value first, Value end)> isIt) {
-  Value zero = numbers.constant(0), none = numbers.constant(-1);
-  SmallVector<Value> init = {before.ofLong, before.ofShort, none, zero, zero};
+  Value zero = numbers.constant(0);
+  SmallVector<Value> init = {before.atFront, before.atBack, zero, zero, zero};
   auto found = loop(numbers, numbers.index(kGroup), init, [&](Value at, ValueRange carried) {
     Value tiles = readCount(numbers, counted, group, at, 2), count = of.count(tiles);
-    Value isLong = of.isLong(tiles), first = numbers.select(isLong, carried[0], carried[1]),
-          end = numbers.add(first, count), is = isIt(at, first, end);
+    Value isLong = of.isLong(tiles), front = numbers.add(carried[0], count),
+          back = numbers.add(carried[1], count);
+    Value first = numbers.select(isLong, carried[0], backFrom(back)),
+          is = isIt(at, first, numbers.add(first, count));
     return SmallVector<Value>{
-        numbers.select(isLong, end, carried[0]), numbers.select(isLong, carried[1], end),
+        numbers.select(isLong, front, carried[0]), numbers.select(isLong, carried[1], back),
         numbers.select(is, numbers.toNumber(at), carried[2]), numbers.select(is, first, carried[3]),
         numbers.select(is, count, carried[4])};
   });
   return {found[2], found[3], found[4]};
+}
+
+/// The sequence of a slot of a group, which part of that it has, its first key and its keys.
+static SmallVector<Value> emitSlot(Numbers &numbers, Finder &finder, const Counted &counted,
+                                   Value slot, Value group, const Taken &before, int64_t blockN) {
+  auto [number, first, parts] = finder.find(group, before, [&](Value, Value first, Value end) {
+    return emitIsIn(numbers, slot, first, end);
+  });
+  Value at = numbers.toIndex(number);
+  auto read = [&](int64_t which) { return readCount(numbers, counted, group, at, which); };
+  Value size = numbers.mul(numbers.divideCeil(read(2), parts), numbers.constant(blockN));
+  Value part = numbers.sub(slot, first), begin = numbers.mul(part, size);
+  Value left = numbers.sub(read(1), begin);
+  Value keys = numbers.most(numbers.least(left, size), numbers.constant(0));
+  Value sequence = numbers.add(numbers.mul(group, numbers.index(kGroup)), at);
+  return {numbers.toNumber(sequence), part, numbers.add(read(0), begin), keys};
 }
 
 DealtParts attn::dealParts(RewriterBase &rewriter, scf::ForallOp grid, OnlineAttentionOp op,
@@ -407,36 +438,26 @@ DealtParts attn::dealParts(RewriterBase &rewriter, scf::ForallOp grid, OnlineAtt
   scf::ForallOp deal = emitRows(rewriter, grid, slots, {4, 2});
   Numbers numbers{rewriter, loc};
   Value row = deal.getInductionVars()[0], slot = numbers.toNumber(row);
-  Value size = numbers.index(kGroup), zero = numbers.constant(0);
+  Value size = numbers.index(kGroup);
   Value ofRow = arith::DivUIOp::create(rewriter, loc, row, size),
         inGroup = arith::RemUIOp::create(rewriter, loc, row, size);
-  Finder finder(numbers, counted, parts, sequences);
-  auto [group, beforeSlot, beforeRow] = finder.findGroups(slot, ofRow);
+  Finder finder(numbers, counted, parts, sequences, slots);
+  auto groups = finder.findGroups(slot, ofRow);
 
-  // The part of the slot. One that is too many has no keys, of the first sequence.
-  auto found = finder.find(group, beforeSlot, [&](Value, Value first, Value end) {
-    return emitIsIn(numbers, slot, first, end);
-  });
-  Value isNone = numbers.compare(arith::CmpIPredicate::slt, found.at, zero);
-  Value at = numbers.toIndex(numbers.most(found.at, zero));
-  auto read = [&](int64_t which) { return readCount(numbers, counted, group, at, which); };
-  Value keysOfPart =
-      numbers.mul(numbers.divideCeil(read(2), numbers.most(found.parts, numbers.constant(1))),
-                  numbers.constant(schedule->blockN));
-  Value part = numbers.sub(slot, found.first), begin = numbers.mul(part, keysOfPart);
-  Value keys = numbers.most(numbers.least(numbers.sub(read(1), begin), keysOfPart), zero);
-  Value sequence = numbers.add(numbers.mul(group, size), at);
-  SmallVector<Value> ofSlot = {numbers.toNumber(sequence), part, numbers.add(read(0), begin), keys};
-  for (Value &number : ofSlot)
-    number = numbers.select(isNone, zero, number);
-  insertRow(rewriter, deal, 0, ofSlot);
-
-  // The slots of the sequence with the number of the block.
-  Value last = numbers.sub(emitGroups(numbers, sequences), numbers.index(1));
-  auto mine = finder.find(numbers.least(ofRow, last), beforeRow, [&](Value at, Value, Value) {
-    return numbers.compare(arith::CmpIPredicate::eq, at, inGroup);
-  });
-  insertRow(rewriter, deal, 1, {mine.first, mine.parts});
+  // A slot that is too many has no keys, of the first sequence.
+  Value isTaken = numbers.compare(arith::CmpIPredicate::sge, groups.ofSlot, numbers.constant(0));
+  insertRow(rewriter, deal, 0, emitIf(numbers, isTaken, 4, [&] {
+              return emitSlot(numbers, finder, counted, slot, numbers.toIndex(groups.ofSlot),
+                              groups.beforeSlot, schedule->blockN);
+            }));
+  // The slots of the sequence with the number of the block, where there is one.
+  Value isSequence = numbers.compare(arith::CmpIPredicate::slt, row, sequences);
+  insertRow(rewriter, deal, 1, emitIf(numbers, isSequence, 2, [&] {
+              auto found = finder.find(ofRow, groups.beforeGroup, [&](Value at, Value, Value) {
+                return numbers.compare(arith::CmpIPredicate::eq, at, inGroup);
+              });
+              return SmallVector<Value>{found.first, found.parts};
+            }));
   return {deal.getResult(0), deal.getResult(1)};
 }
 

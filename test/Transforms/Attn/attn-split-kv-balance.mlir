@@ -14,7 +14,11 @@
 // CHECK-COUNT-2:   scf.for
 // CHECK:         %[[DEAL:.*]]:2 = scf.forall (%[[SLOT:.*]], %{{.*}}, %{{.*}}) = (0, 0, 0) to (%[[S]], 1, 1) step (1, 1, 64)
 // CHECK-SAME:      (tensor<?x1x1x4xi32>, tensor<?x1x1x2xi32>)
-// CHECK-COUNT-4:   scf.for
+// CHECK:           scf.for
+// CHECK:           scf.if
+// CHECK:             scf.for
+// CHECK:           scf.if
+// CHECK:             scf.for
 // CHECK:           tensor.parallel_insert_slice %{{.*}}[%[[SLOT]], 0, 0, 0] [1, 1, 1, 4]
 // CHECK:           tensor.parallel_insert_slice %{{.*}}[%[[SLOT]], 0, 0, 0] [1, 1, 1, 2]
 // Slots start in order, with all heads of one before the next.
