@@ -201,6 +201,10 @@ static void testCalls(const attn_kernel *kernel, Call *call) {
   EXPECT_ERROR(attn_run(kernel, call->addresses, 3, NULL), ATTN_INVALID_ARGUMENT,
                "call: expected 5 arguments and 2 results, got 3 values");
   EXPECT_ERROR(attn_run(NULL, call->addresses, kCount, NULL), ATTN_INVALID_ARGUMENT, "kernel: ");
+  /* A CPU has nothing to plan. */
+  EXPECT(attn_run_planned(kernel, call->addresses, kCount, NULL, NULL, 0) == ATTN_OK);
+  EXPECT_ERROR(attn_run_planned(kernel, call->addresses, kCount, NULL, NULL, 1),
+               ATTN_INVALID_ARGUMENT, "workspace: ");
   EXPECT_ERROR(attn_run(kernel, NULL, kCount, NULL), ATTN_INVALID_ARGUMENT, "tensors: ");
 }
 
