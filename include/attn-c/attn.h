@@ -121,6 +121,9 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    block-m, block-n   query rows of a block, keys of a step; 0 for the device's rule
  *    splits   parts that the keys of a block are split into; more than 1 costs a second kernel and
  *             memory for the parts during a call
+ *    fixed-split   keys of a part, counted from the first key, so that the bits of a row depend on
+ *             nothing but the row, its keys, its mask and its scale: not on the batch, nor on the
+ *             room of a cache; a multiple of block-n, which follows it where that is 0. 0: none
  *    fused    on or off: whether blocks of a GPU that own keys add to gradients of queries, in any
  *             order, where there are such blocks; on, the default, costs memory for that gradient
  *             in f32; off gives the same bits each time

@@ -61,6 +61,12 @@ struct CompileOptions {
   /// leave processors without a block. More than 1 costs a second kernel, which joins the parts,
   /// and memory for them during a call: `splits` times the output, in f32.
   int64_t splits = 1;
+  /// Keys of a part, counted from the first key; 0: `splits` says how many parts there are. The
+  /// bits of a row then depend on its query, its keys, its mask and scale alone, and not on the
+  /// batch, on other sequences, or on the room of a cache (s22 of dialects/Attn/README.md). Memory
+  /// during a call is the output in f32 for each part of all keys that there is room for. Gradients
+  /// do not know it. A multiple of the keys of a step, which follow it where `blockN` is 0.
+  int64_t fixedSplit = 0;
   /// CUDA: whether blocks that own keys also add to the gradient of the queries, where there are
   /// such blocks: five products in place of seven, but sums in any order, and other bits each time.
   /// Costs memory for that gradient in f32 during a call. Without it, gradients of queries, keys

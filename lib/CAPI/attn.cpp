@@ -110,6 +110,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setNumber(name, text, to.blockN);
   if (name == "splits")
     return setNumber(name, text, to.splits);
+  if (name == "fixed-split")
+    return setNumber(name, text, to.fixedSplit);
   if (name == "fused")
     return setSwitch(name, text, to.fused);
   if (name == "pack")
@@ -136,10 +138,10 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return to.entry = value, ATTN_OK;
   if (name == "cache-dir")
     return to.cacheDirectory = value, ATTN_OK;
-  return fail(
-      "options: expected device, cpu, threads, target, block-m, block-n, splits, fused, pack, way, "
-      "lazy, stay, reserve, balance, slack, search, entry, cache or cache-dir, got '" +
-      name + "'");
+  return fail("options: expected device, cpu, threads, target, block-m, block-n, splits, "
+              "fixed-split, fused, pack, way, lazy, stay, reserve, balance, slack, search, entry, "
+              "cache or cache-dir, got '" +
+              name + "'");
 }
 
 void attn_options_free(attn_options *options) { delete options; }

@@ -60,8 +60,8 @@ static std::string getKey(std::string_view source, const CompileOptions &options
   key.reserve(source.size() + 96);
   for (int64_t number :
        {int64_t(options.device), int64_t(options.ordinal), int64_t(options.threads), options.blockM,
-        options.blockN, options.splits, int64_t(options.fused), options.pack, options.slack,
-        options.reserve, options.search, int64_t(options.balance),
+        options.blockN, options.splits, options.fixedSplit, int64_t(options.fused), options.pack,
+        options.slack, options.reserve, options.search, int64_t(options.balance),
         int64_t(options.lazy && options.device == DeviceKind::CUDA), int64_t(options.cache)}) {
     key += std::to_string(number);
     key += '\0';

@@ -134,6 +134,7 @@ Status checkOptions(const CompileOptions &options) {
   for (auto [name, value, least] : {std::tuple("block-m", options.blockM, int64_t(0)),
                                     std::tuple("block-n", options.blockN, int64_t(0)),
                                     std::tuple("splits", options.splits, int64_t(1)),
+                                    std::tuple("fixed-split", options.fixedSplit, int64_t(0)),
                                     std::tuple("reserve", options.reserve, int64_t(0))})
     if (value < least || value > (int64_t(1) << 20))
       return {StatusCode::InvalidArgument,
@@ -162,10 +163,12 @@ Status checkOptions(const CompileOptions &options) {
 
 Overrides getOverrides(const CompileOptions &options) {
   Overrides said;
-  for (auto [field, value, rule] : {std::tuple(&Schedule::blockM, options.blockM, int64_t(0)),
-                                    std::tuple(&Schedule::blockN, options.blockN, int64_t(0)),
-                                    std::tuple(&Schedule::splits, options.splits, int64_t(1)),
-                                    std::tuple(&Schedule::slack, options.slack, int64_t(-1))})
+  for (auto [field, value, rule] :
+       {std::tuple(&Schedule::blockM, options.blockM, int64_t(0)),
+        std::tuple(&Schedule::blockN, options.blockN, int64_t(0)),
+        std::tuple(&Schedule::splits, options.splits, int64_t(1)),
+        std::tuple(&Schedule::fixedSplit, options.fixedSplit, int64_t(0)),
+        std::tuple(&Schedule::slack, options.slack, int64_t(-1))})
     if (value != rule)
       said.set(field, value);
   if (options.balance)

@@ -44,7 +44,10 @@ static constexpr Word kWords[] = {
      "rows need"},
     {"keep", &Schedule::keep, false, false,
      "columns of the query that consumers on a GPU keep in registers"},
-    {"resident", &Schedule::resident, false, false, "blocks that a multiprocessor has at a time"}};
+    {"resident", &Schedule::resident, false, false, "blocks that a multiprocessor has at a time"},
+    {"fixed_split", &Schedule::fixedSplit, true, false,
+     "keys of a part, counted from the first key, so that bits do not depend on the batch; 0: the "
+     "number of parts is said"}};
 
 llvm::ArrayRef<Word> attn::getWords() { return kWords; }
 
@@ -75,6 +78,12 @@ llvm::hash_code attn::hash_value(const Schedule &schedule) {
 // Refusals
 //===----------------------------------------------------------------------------------------===//
 
+/// The positive multiple of `step` that is next to `size`.
+static int64_t findNearestMultiple(int64_t size, int64_t step) {
+  int64_t positive = std::max<int64_t>(size, step), below = positive - positive % step;
+  return positive - below <= step / 2 ? below : below + step;
+}
+
 std::string attn::refuseSchedule(const Schedule &schedule) {
   // schedule_c3: where tiles are listed, keys are not split and blocks do not stay
   if (schedule.lists && (schedule.splits > 1 || schedule.stay))
@@ -103,6 +112,16 @@ std::string attn::refuseSchedule(const Schedule &schedule) {
   if (schedule.resident < 1 || schedule.resident > (schedule.stay ? 1 : 8))
     return formatv("expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got {0}{1}",
                    schedule.resident, schedule.stay ? " that stay" : "");
+  // schedule_c10: a fixed split is whole tiles of block_n keys
+  int64_t tile = std::max<int64_t>(schedule.blockN, 1);
+  if (schedule.fixedSplit < 0 || schedule.fixedSplit % tile != 0)
+    return formatv("expected a fixed_split of whole tiles of {0} keys, got {1}; the nearest is {2}",
+                   tile, schedule.fixedSplit, findNearestMultiple(schedule.fixedSplit, tile));
+  // schedule_c11: a fixed split says how many parts there are, of tiles that nothing lists
+  if (schedule.fixedSplit > 0 && (schedule.splits > 1 || schedule.fill || schedule.lists))
+    return formatv("expected a fixed_split without splits, fill and lists, got {0} splits{1}{2}",
+                   schedule.splits, schedule.fill ? " that fill" : "",
+                   schedule.lists ? " and lists" : "");
   return {};
 }
 

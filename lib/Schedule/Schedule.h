@@ -66,6 +66,9 @@ struct Schedule {
   int64_t keep = 0;
   /// Blocks that a multiprocessor has at a time.
   int64_t resident = 1;
+  /// Keys of a part, counted from key 0; 0: parts are `splits`, or those that fill the device. The
+  /// bits of a row then depend on nothing but the row, its keys and the schedule (s22).
+  int64_t fixedSplit = 0;
 
   bool operator==(const Schedule &) const = default;
 };

@@ -124,6 +124,8 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     | `stay`, `tail`      | tile-persist-blocks                            |
     | `keep`              | tile-keep-operands                             |
     | `recompute`, `hold` | convert-tile-to-nvvm                           |
+    | `fixed_split`       | tile-fold-factors and convert-tile-to-nvvm: no |
+    |                     | sum joins a product                            |
     | `resident`          | all that share out registers and shared memory |
 
     ```mlir

@@ -30,6 +30,9 @@
 
 namespace attn::tile {
 
+/// The attribute of LLVM functions whose products and sums round one after the other.
+inline constexpr llvm::StringLiteral kUnfusedAttrName = "attn-unfused";
+
 /// How many blocks of the kernel that the op is, or stands in, a multiprocessor has at a time.
 int64_t getResident(mlir::Operation *op);
 /// The shared memory that each of them may have.

@@ -52,6 +52,10 @@ static int64_t getPartsOfTurn(MergeOp op, int64_t rows) {
   if (ShapedType::isDynamic(shape.front()))
     return most;
   int64_t parts = std::max<int64_t>(1, shape.front()), turns = llvm::divideCeil(parts, most);
+  // A larger cache only adds parts to those of a turn.
+  if (auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+      schedule && schedule->fixedSplit > 0)
+    return std::min(parts, most);
   return llvm::divideCeil(parts, turns);
 }
 

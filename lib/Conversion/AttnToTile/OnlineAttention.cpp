@@ -56,10 +56,18 @@ static Unread findUnread(OnlineAttentionOp op) {
   return kept ? Unread::BeforeFirstKey : Unread::Any;
 }
 
-/// By which factor 2^slack a row's maximum may lag; below 0: every step scales every row.
+/// Whether the bits of a row are its own, whatever other rows of its tile keep (s22).
+static bool hasFixedSplit(OnlineAttentionOp op) {
+  auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  return schedule && schedule->fixedSplit > 0;
+}
+
+/// By which factor 2^slack a row's maximum may lag; below 0: every step scales every row, by 1 but
+/// for rounding where a row keeps nothing of a tile, which has to change no bit of a fixed split.
 static int64_t getSlack(OnlineAttentionOp op) {
   auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  return schedule ? schedule->slack : -1;
+  int64_t slack = schedule ? schedule->slack : -1;
+  return hasFixedSplit(op) ? std::max<int64_t>(slack, 0) : slack;
 }
 
 /// How many keys a step's tile has at most.
@@ -246,14 +254,16 @@ LogicalResult StepRecipe::readOperands() {
 /// columns after N read as zeros. With a mask it may end before N, and columns after its keys may
 /// hold anything. So the tile is shifted to end with its keys, and begins with keys of other steps.
 /// A tile of pages stays where boxes of pages are. One of sequences stays too, and past its keys
-/// are those of the next sequence, with a mask or without.
+/// are those of the next sequence, with a mask or without. One of a fixed split stays since other
+/// rows say where it ends, and the order of its keys would be theirs.
 void StepRecipe::shiftKeys() {
   Lie ofKeys = getLie(keys), ofValues = getLie(values);
   bool isView = ofKeys != Lie::InOrder || ofValues != Lie::InOrder,
        areOthers = ofKeys == Lie::InSequences || ofValues == Lie::InSequences;
   isShort = op.getKey().getType().getDimSize(0) != blockN;
-  isShifted = isShort && hasMask && !isView;
-  isOpen = isShort && isView && (hasMask || areOthers);
+  bool isShiftable = !isView && !hasFixedSplit(op);
+  isShifted = isShort && hasMask && isShiftable;
+  isOpen = isShort && !isShiftable && (hasMask || areOthers);
   // Sizes of what a view is of do not tell whether rows and keys are as many.
   if ((isView || getLie(query) != Lie::InOrder) && unread == Unread::UnlessSquare)
     unread = Unread::Any;

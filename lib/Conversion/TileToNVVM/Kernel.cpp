@@ -625,6 +625,9 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   kernel.function->setAttr(
       NVVM::NVVMDialect::getMaxnregAttrName(),
       builder.getI32IntegerAttr(std::min(kernel.launchRegisters, kernel.machine->mostRegisters)));
+  // Copies of a step, with a mask and without, have the same bits where each operation rounds.
+  if (attribute.getSchedule().fixedSplit > 0)
+    kernel.function.setPassthroughAttr(builder.getStrArrayAttr({kUnfusedAttrName}));
   kernel.function->setAttr(TileDialect::kPlanAttrName,
                            toAttribute(context, makePlan(function, attribute, *list)));
 

@@ -137,7 +137,8 @@ static Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Machin
   if (!target)
     return createStringError("expected the NVPTX target, got " + error);
   TargetOptions targetOptions;
-  // A product and a sum round once: closer to the definition, and one instruction.
+  // A product and a sum round once: closer to the definition, and one instruction. Which of them
+  // ptxas fuses depends on what stands around them.
   targetOptions.AllowFPOpFusion = FPOpFusion::Fast;
   return std::unique_ptr<TargetMachine>(
       target->createTargetMachine(triple, machine.name, machine.ptx, targetOptions, Reloc::PIC_,
@@ -175,6 +176,10 @@ Expected<std::string> attn::emitPTX(mlir::ModuleOp module, PTXTimings *timings) 
   if (!translated)
     return translated.takeError();
   prepare(**translated, **machine);
+  if (llvm::any_of(**translated, [](const Function &function) {
+        return function.hasFnAttribute(tile::kUnfusedAttrName);
+      }))
+    (*machine)->Options.AllowFPOpFusion = FPOpFusion::Standard;
   lap(&PTXTimings::translate);
 
   if (Error error = runGuarded("optimise", [&] { optimize(**translated, **machine); }))

@@ -134,6 +134,11 @@ struct CommandLine {
   cl::opt<std::string> splits{"splits",
                               cl::desc("parts the keys of a block are split into (default: 1)"),
                               cl::value_desc("n"), cl::init("1"), cl::cat(category)};
+  cl::opt<std::string> fixedSplit{
+      "fixed-split",
+      cl::desc("keys of a part, counted from the first key, so that bits do not\n"
+               "depend on the batch (default: 0, none)"),
+      cl::value_desc("n"), cl::init("0"), cl::cat(category)};
   cl::opt<std::string> threads{"threads", cl::desc("threads to use (default: physical cores)"),
                                cl::value_desc("n"), cl::cat(category)};
   cl::opt<std::string> cpu{"cpu", cl::desc("compile for this CPU, e.g. x86-64-v3"),
@@ -238,9 +243,11 @@ static Error convertInterpreterOptions(const CommandLine &line, RunOptions &opti
                                ": expected --device=cpu, got --device=interpreter");
   if (line.tune && (isInterpreter || options.device == Device::Simulator))
     return createStringError("--tune: expected --device=cpu or cuda, got --device=" + line.device);
-  if (isInterpreter && line.splits.getNumOccurrences() > 0)
-    return createStringError("--splits: expected --device=cpu, cuda or sim, got "
-                             "--device=interpreter");
+  for (const cl::opt<std::string> *option : {&line.splits, &line.fixedSplit})
+    if (isInterpreter && option->getNumOccurrences() > 0)
+      return createStringError("--" + option->ArgStr +
+                               ": expected --device=cpu, cuda or sim, got "
+                               "--device=interpreter");
   if (options.count && options.until && *options.until != Room::Online)
     return createStringError("--count: expected --until=online or source, for there are no tiles "
                              "before, got --until=" +
@@ -276,6 +283,7 @@ static Error convertSchedule(const CommandLine &line, RunOptions &options) {
         std::tuple("block-n", &line.blockN, 0, 1024, int64_t(0), &Schedule::blockN),
         std::tuple("stages", &line.stages, 0, 64, int64_t(0), &Schedule::stages),
         std::tuple("splits", &line.splits, 1, 1 << 20, int64_t(1), &Schedule::splits),
+        std::tuple("fixed-split", &line.fixedSplit, 0, 1 << 20, int64_t(0), &Schedule::fixedSplit),
         std::tuple("slack", &line.slack, 0, 16, kNone, &Schedule::slack)})
     if (!text->empty())
       if (Error error = sayNumber(option, *text, low, high, rule, field, options))

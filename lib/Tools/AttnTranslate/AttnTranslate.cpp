@@ -97,6 +97,11 @@ struct CommandLine {
   cl::opt<int64_t> splits{"splits",
                           cl::desc("parts the keys of a block are split into (default: 1)"),
                           cl::init(1), cl::cat(category)};
+  cl::opt<int64_t> fixedSplit{
+      "fixed-split",
+      cl::desc("keys of a part, counted from the first key, so that bits do not\n"
+               "depend on the batch (default: 0, none)"),
+      cl::init(0), cl::cat(category)};
   cl::opt<std::string> way{
       "way",
       cl::desc("kernels of a GPU between which calls choose: auto (all of the\n"
@@ -205,6 +210,7 @@ static CompileOptions getCompileOptions(const CommandLine &line) {
   options.blockM = line.blockM;
   options.blockN = line.blockN;
   options.splits = line.splits;
+  options.fixedSplit = line.fixedSplit;
   options.fused = line.fused;
   options.way = line.way;
   std::string stay = line.stay;
@@ -306,8 +312,8 @@ static llvm::Expected<Room> findStart(const CommandLine &line, ModuleOp module) 
     return llvm::createStringError("expected one target with a program of " + describe(*start) +
                                    ", which is for one machine, got " + line.targetName);
   for (const cl::Option *option : std::initializer_list<const cl::Option *>{
-           &line.blockM, &line.blockN, &line.splits, &line.way, &line.stay, &line.reserve,
-           &line.slack, &line.fused, &line.entry})
+           &line.blockM, &line.blockN, &line.splits, &line.fixedSplit, &line.way, &line.stay,
+           &line.reserve, &line.slack, &line.fused, &line.entry})
     if (option->getNumOccurrences())
       return llvm::createStringError("expected --" + option->ArgStr + " with a program of " +
                                      describe(Room::Problem) + ", got one of " + describe(*start));

@@ -202,12 +202,14 @@ struct MakeWaysPass
   /// Makes the function with this attention a way's.
   LogicalResult become(AttentionOp op, const WayChoice &choice, const Scheduler &scheduler) {
     op->removeAttr(kPackAttrName);
+    Scheduler own = scheduler;
+    own.keysOfParts = scheduler.getKeysOfParts(op);
     if (choice.slots)
       packHeads(op, choice.slots);
     if (op->hasAttr(kScheduleAttrName))
       return success();
     FailureOr<ScheduleAttr> schedule =
-        scheduler.make(op, choice.choice ? *choice.choice : scheduler.choose(op));
+        own.make(op, choice.choice ? *choice.choice : own.choose(op));
     if (succeeded(schedule))
       op->setAttr(kScheduleAttrName, *schedule);
     return success(succeeded(schedule));
@@ -251,7 +253,7 @@ struct MakeWaysPass
     op->removeAttr(kPackAttrName);
     if (op->hasAttr(kScheduleAttrName) || (saysSizes(scheduler) && isForCalls()))
       return success();
-    GPUProblem problem = getGPUProblem(op, scheduler.countSplits());
+    GPUProblem problem = scheduler.getProblem(op);
     for (const WayChoice &choice :
          chooseWays(*scheduler.machine, problem, way, !count && canPackHeads(op))) {
       FailureOr<Calls> calls = add(function, choice, scheduler, symbols);

@@ -275,11 +275,11 @@ def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
 def SplitKVPass : Pass<"attn-split-kv"> {
   let summary = "spreads the keys of a block over several blocks and merges their partial results";
   let description = [{
-    For schedules with splits > 1. The grid gets a fourth dimension: each block absorbs its part of
-    the keys and writes a normalized f32 partial result with its log-sum-exp. attn.merge joins the
-    parts. It is tiled over a grid of its own, on GPUs in blocks of as few rows as lanes along the
-    columns leave. A sink belongs to the first part. A CPU splits no keys whose results attn.place
-    takes.
+    For schedules with splits > 1, or with a fixed_split. The grid gets a fourth dimension: each
+    block absorbs its part of the keys and writes a normalized f32 partial result with its
+    log-sum-exp. attn.merge joins the parts. It is tiled over a grid of its own, on GPUs in blocks of
+    as few rows as lanes along the columns leave. A sink belongs to the first part. A CPU splits no
+    keys whose results attn.place takes, unless the split is fixed.
 
     Parts share out what the mask keeps: with [begin, end) of MaskTiles for all rows of the block,
 
@@ -290,7 +290,8 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     ```
 
     Parts that fill the device have at least a few tiles, or as many as their share of all keys.
-    A part without keys stores -inf as its log-sum-exp.
+    A part without keys stores -inf as its log-sum-exp. With a fixed split F, part p is
+    [p * F, (p + 1) * F), whatever the mask keeps, and there are as many as all keys fill.
 
     With `balance` sequences get parts by their lengths, where parts fill the device and a mask
     bounds the keys of each sequence for all heads alike. Grids in front count the keys of each
@@ -298,7 +299,8 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     slots, heads and tiles, and a merge joins the slots of its sequence.
 
     Requires: room 3 `online` whose loops over keys are still to be made. Produces: room 3 `online`.
-    Fails when: never; attention without keys, or whose results do not leave the grid directly, is
+    Fails when: a fixed split is asked for results that do not leave the grid directly. Other
+    attention without keys, or whose results do not leave the grid directly, is
     left alone, with a remark.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

@@ -57,13 +57,14 @@ static MaskBlock getAllRows(OpBuilder &builder, StepLoop over, MaskBlock block) 
 /// A target that is certain of its first tile multiplies whole tiles, zeros with what dropped keys
 /// hold, which may be anything. Those behind the last that a row of the block keeps are in no tile,
 /// and, if the mask leaves no holes, neither are those before the first that a row of the head
-/// does. A tile of pages begins where it did, with what dropped keys hold.
+/// does. A tile of pages begins where it did, with what dropped keys hold, and so does one whose
+/// place other rows of the block may not decide.
 static void boundTiles(OpBuilder &builder, StepLoop &over, const MaskTiles &tiles,
                        const MaskBlock &block, bool rowsRun) {
   Location loc = over.loop.getLoc();
   over.length = tiles.emitRanges(builder, loc, block, /*tileSize=*/1).end;
   over.hasNoHoles = !rowsRun && tiles.keepsOneInterval();
-  if (llvm::any_of(over.sources, readsPages))
+  if (over.ascends || llvm::any_of(over.sources, readsPages))
     over.hasNoHoles &= tiles.keepsFromFirst();
   over.keepsDiagonal = !over.hasNoHoles && keepsDiagonal(over);
   if (!over.hasNoHoles || tiles.keepsFromFirst())
@@ -88,7 +89,7 @@ static bool endsByItself(AbsorbingOpInterface step) {
 static SmallVector<Value, 2> emitPartEnds(OpBuilder &builder, StepLoop over, const MaskTiles &tiles,
                                           const MaskBlock &block) {
   auto schedule = over.step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  if (!schedule || !schedule->apart || readsTensors(over.step.getMask()))
+  if (!schedule || !schedule->apart || over.ascends || readsTensors(over.step.getMask()))
     return {};
   Location loc = over.loop.getLoc();
   int64_t rows = schedule->blockM / schedule->consumers;
@@ -179,6 +180,12 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain, bool pass
   rewriter.eraseOp(over.loop);
 }
 
+/// Whether tiles are visited in an order that other rows do not change.
+static bool ascends(AbsorbingOpInterface step) {
+  auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  return isa<OnlineAttentionOp>(step) && schedule && schedule->fixedSplit > 0;
+}
+
 /// Whether attn-list-tiles has left no tile to prune.
 static bool isListed(AbsorbingOpInterface step) {
   auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
@@ -203,6 +210,7 @@ struct PruneMaskedTilesPass : RoomPass<attn::impl::PruneMaskedTilesPassBase<Prun
       FailureOr<StepLoop> over = matchStepLoop(rewriter, step);
       if (succeeded(over)) {
         over->lastMayBeFull = certainFirst && endsByItself(step);
+        over->ascends = ascends(step);
         // Only the softmax's steps are delayed past their first.
         prune(rewriter, *over, certainFirst && isa<OnlineAttentionOp>(step),
               /*passesOver=*/!certainFirst);

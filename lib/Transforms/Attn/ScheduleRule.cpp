@@ -89,7 +89,7 @@ static unsigned getTraits(const GPUProblem &problem) {
   return (problem.isMasked ? Masked : 0) |
          (problem.isMasked && problem.scoreReadsTensors ? BiasUnderMask : 0) |
          (gathersBeyondRows(problem) ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
-         (problem.splits > 1 ? Split : 0) | (isWindow(problem) ? Window : 0) |
+         (problem.splits > 1 || problem.fixedSplit ? Split : 0) | (isWindow(problem) ? Window : 0) |
          (isEdge(problem) ? Edge : 0) | (problem.valueDim > 128 ? WideValues : 0) |
          (problem.hasFactors                              ? Factors
           : !problem.isMasked && problem.work.weight == 0 ? Plain
@@ -145,7 +145,7 @@ static Choice adapt(const Row &row, const Machine &machine, const GPUProblem &pr
 /// Tiles are listed where the list is the only way to know them. Parts of split keys are short, and
 /// each would need a list of its own.
 static bool doListsPay(const GPUProblem &problem) {
-  return problem.hidesFullTiles && problem.splits == 1;
+  return problem.hidesFullTiles && problem.splits == 1 && !problem.fixedSplit;
 }
 
 /// A block of the problem.
@@ -318,8 +318,8 @@ static void addResident(const Machine &machine, const GPUProblem &problem, Sched
 /// of masks even where nothing is left, since the keys of others are no power of two. Rows of one
 /// consumer are few, but the mask by element is more than that costs.
 static std::optional<Choice> chooseInCells(const Machine &machine, const GPUProblem &problem) {
-  if (!problem.cell || problem.splits > 1 || getPolicy(machine).rows.empty() ||
-      problem.factors.parts > 1 || problem.factors.bytes == 1)
+  if (!problem.cell || problem.splits > 1 || problem.fixedSplit ||
+      getPolicy(machine).rows.empty() || problem.factors.parts > 1 || problem.factors.bytes == 1)
     return std::nullopt;
   GPUProblem left = problem;
   left.cell.reset();
@@ -364,7 +364,7 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   // What clears the ends of tiles of views lives together with wide accumulators, or with a
   // window's bounds (AttnToTile/OnlineAttention.cpp).
-  bool isView = problem.pageSize || problem.isRagged;
+  bool isView = problem.pageSize || problem.isRagged || problem.fixedSplit;
   bool clears = isView && (isWide(problem) || (traits & Window));
   int64_t narrowed = llvm::alignDown(schedule.blockN - 16 * llvm::divideCeil(excess, 6), step);
   schedule.blockN = fitToPages(machine, problem, std::max(narrowed, step), step);
@@ -474,7 +474,8 @@ Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem
   // Tiles of pages clear what a mask leaves at their ends, by marks that have a place of their own.
   constexpr int64_t kPlace = 1024;
   // Those of sequences do so without one too.
-  bool hasMarks = problem.isRagged || (problem.pageSize && problem.isMasked);
+  bool hasMarks =
+      problem.isRagged || ((problem.pageSize || problem.fixedSplit) && problem.isMasked);
   int64_t marks = hasMarks ? kPlace : 0;
   Schedule &schedule = block.schedule;
   auto isTooLarge = [&] {
@@ -488,4 +489,26 @@ Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem
   while (schedule.resident > 1 && isTooLarge())
     --schedule.resident;
   return {block.schedule, "cuda-decode"};
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Fixed splits
+//===----------------------------------------------------------------------------------------===//
+
+int64_t attn::fitToParts(int64_t fixedSplit, int64_t step, int64_t most) {
+  for (int64_t keys = llvm::alignDown(most, step); keys > step; keys -= step)
+    if (fixedSplit % keys == 0)
+      return keys;
+  return step;
+}
+
+int64_t attn::chooseKeysOfParts(const Machine &machine, const GPUProblem &problem) {
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim, problem.factors.bytes);
+  int64_t most =
+      std::min(chooseForDecoding(machine, problem, /*blockN=*/0, /*isGiven=*/false).schedule.blockN,
+               chooseForCUDA(machine, problem).schedule.blockN);
+  for (int64_t keys = llvm::alignDown(most, step); keys > step; keys -= step)
+    if (problem.fixedSplit % keys == 0 && fitToPages(machine, problem, keys, step) == keys)
+      return keys;
+  return fitToParts(problem.fixedSplit, step, most);
 }

@@ -47,10 +47,19 @@ struct GPUProblem {
   RegionWork workInCell = {};
   /// How products take an element.
   Factors factors = {};
+  /// Keys of a part; 0: parts are `splits`.
+  int64_t fixedSplit = 0;
 };
 
 /// What the rule for a GPU asks of this attention, whose keys are split into so many parts.
 GPUProblem getGPUProblem(AttentionOp attention, int64_t splits);
+
+/// Keys of a step for parts of so many: a multiple of `step` that divides them, `most` if it can
+/// be; `step` if none does.
+int64_t fitToParts(int64_t fixedSplit, int64_t step, int64_t most);
+
+/// The same for all kernels of a GPU, so that rows are summed alike whatever the number of rows.
+int64_t chooseKeysOfParts(const Machine &machine, const GPUProblem &problem);
 
 /// Sizes for a CPU with registers of `lanes` f32, and products of bf16 pairs if `bf16Pairs`.
 Choice chooseForCPU(int64_t lanes, bool bf16Pairs);

@@ -34,6 +34,28 @@ static Choice fitToCells(Operation *op, Choice choice) {
   return choice;
 }
 
+GPUProblem Scheduler::getProblem(AttentionOp op) const {
+  GPUProblem problem = getGPUProblem(op, countSplits());
+  problem.fixedSplit = getFixedSplit();
+  return problem;
+}
+
+int64_t Scheduler::getKeysOfParts(AttentionOp op) const {
+  if (keysOfParts > 0 || getFixedSplit() <= 0)
+    return keysOfParts;
+  return chooseKeysOfParts(*machine, getProblem(op));
+}
+
+/// Lets tiles of keys fill the parts of a fixed split, where nobody has said how large tiles are.
+void Scheduler::fitToFixedSplit(AttentionOp op, Schedule &schedule) const {
+  if (schedule.fixedSplit <= 0 || said.has(&Schedule::blockN))
+    return;
+  // Of a CPU, whole vectors.
+  constexpr int64_t kStep = 16;
+  schedule.blockN =
+      machine ? getKeysOfParts(op) : fitToParts(schedule.fixedSplit, kStep, schedule.blockN);
+}
+
 Choice Scheduler::choose(Operation *op) const {
   auto attention = dyn_cast<AttentionOp>(op);
   if (!attention)
@@ -42,9 +64,10 @@ Choice Scheduler::choose(Operation *op) const {
   Type element = attention.getQuery().getType().getElementType();
   if (!machine)
     return fitToCells(op, chooseForCPU(lanes, bf16Dot && element.isBF16()));
-  GPUProblem problem = getGPUProblem(attention, countSplits());
+  GPUProblem problem = getProblem(attention);
   if (isPacked(attention))
-    return chooseForDecoding(*machine, problem, said.get(&Schedule::blockN).value_or(0),
+    return chooseForDecoding(*machine, problem,
+                             said.get(&Schedule::blockN).value_or(getKeysOfParts(attention)),
                              said.has(&Schedule::blockN) || said.has(&Schedule::stages));
   return chooseForCUDA(*machine, problem);
 }
@@ -74,7 +97,7 @@ void Scheduler::settle(Operation *op, Schedule &schedule) const {
     schedule.consumers = std::max<int64_t>(1, owned / rows);
   }
   // A number that is given holds.
-  if (isPacked(op) && countSplits() == 1) {
+  if (isPacked(op) && countSplits() == 1 && !schedule.fixedSplit) {
     schedule.fill = true;
     schedule.splits = kMostParts;
     schedule.stay = false;
@@ -90,8 +113,9 @@ void Scheduler::settle(Operation *op, Schedule &schedule) const {
     schedule.resident = 1;
   while (attention && schedule.resident > 1 && !said.has(&Schedule::resident) && isTooLarge())
     --schedule.resident;
-  schedule.lists &= !schedule.stay;
-  schedule.apart &= schedule.consumers > 1;
+  schedule.lists &= !schedule.stay && !schedule.fixedSplit;
+  // Which tile a consumer begins with is a matter of all its rows.
+  schedule.apart &= schedule.consumers > 1 && !schedule.fixedSplit;
 }
 
 /// Says which row decided, and what it chose.
@@ -101,6 +125,8 @@ static void explain(Operation *op, StringRef rule, const Schedule &made, bool is
   if (isForGPU)
     text += llvm::formatv(", stages {0}, consumers {1}{2}{3}", made.stages, made.consumers,
                           made.stay ? ", blocks stay" : "", made.lists ? ", tiles are listed" : "");
+  if (made.fixedSplit)
+    text += llvm::formatv(", parts of {0} keys", made.fixedSplit);
   if (made.resident > 1)
     text += llvm::formatv(", {0} blocks on a multiprocessor", made.resident);
   if (made.tail)
@@ -117,6 +143,8 @@ FailureOr<ScheduleAttr> Scheduler::make(Operation *op, const Choice &choice) con
   // Packed rows are one consumer's, whatever other rows are.
   if (isPacked(op))
     made.blockM = choice.schedule.blockM;
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    fitToFixedSplit(attention, made);
   settle(op, made);
   auto schedule =
       ScheduleAttr::getChecked([&] { return op->emitOpError(); }, op->getContext(), made);

@@ -27,12 +27,21 @@ struct Scheduler {
   Overrides said;
   /// On a GPU, what gradients take of a thread's registers.
   std::shared_ptr<CandidateRegisters> registers = nullptr;
+  /// Keys of a step of a fixed split, where they are known; 0: by the op. Packed rows have those of
+  /// the op that was packed.
+  int64_t keysOfParts = 0;
 
   int64_t countSplits() const { return said.get(&Schedule::splits).value_or(1); }
+  /// Keys of a part, or 0.
+  int64_t getFixedSplit() const { return said.get(&Schedule::fixedSplit).value_or(0); }
   /// Whether somebody has said rows or keys, or also how many of them are in flight.
   bool areSizesSaid() const { return said.has(&Schedule::blockM) || said.has(&Schedule::blockN); }
   bool isBlockSaid() const { return areSizesSaid() || said.has(&Schedule::stages); }
 
+  /// The question to the rule for a GPU.
+  GPUProblem getProblem(AttentionOp op) const;
+  /// Keys of a step that fill the parts of a fixed split; 0 where there is none.
+  int64_t getKeysOfParts(AttentionOp op) const;
   /// The choice of the rule for all calls of an op.
   Choice choose(mlir::Operation *op) const;
   /// The choice, but for the words that are said and what follows from them. A remark names the row
@@ -40,6 +49,7 @@ struct Scheduler {
   mlir::FailureOr<ScheduleAttr> make(mlir::Operation *op, const Choice &choice) const;
 
 private:
+  void fitToFixedSplit(AttentionOp op, Schedule &schedule) const;
   void dropDependents(Schedule &schedule) const;
   void settle(mlir::Operation *op, Schedule &schedule) const;
 };

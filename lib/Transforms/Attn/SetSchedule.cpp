@@ -83,7 +83,7 @@ struct SetSchedulePass
     if (search == 0 || !attention || isPacked(op) || !scheduler.areSizesSaid())
       return success();
     GPUBlock block = getBlock(cast<ScoredOpInterface>(op), schedule);
-    GPUProblem problem = getGPUProblem(attention, scheduler.countSplits());
+    GPUProblem problem = scheduler.getProblem(attention);
     std::string why = leaveOut(*scheduler.machine, problem, block, search);
     return why.empty() ? success() : op->emitOpError(why);
   }

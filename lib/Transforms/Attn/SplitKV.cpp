@@ -67,6 +67,11 @@ static bool isResultOfGrid(const Grid &grid, unsigned index) {
 /// Whether the device is to decide on the number of parts; one without multiprocessors does not.
 static bool fills(Operation *op, ScheduleAttr schedule) { return schedule->fill && isForGPU(op); }
 
+/// Whether the number of parts is known from all keys alone.
+static bool countsKeys(Operation *op, ScheduleAttr schedule) {
+  return fills(op, schedule) || schedule->fixedSplit > 0;
+}
+
 static FailureOr<Grid> matchGrid(OnlineAttentionOp op, ScheduleAttr schedule) {
   Grid grid = {op->getParentOfType<scf::ForallOp>(), op, nullptr, {}};
   if (!grid.forall || op->getBlock() != grid.forall.getBody() || !op->getResult(0).hasOneUse())
@@ -93,7 +98,7 @@ static FailureOr<Grid> matchGrid(OnlineAttentionOp op, ScheduleAttr schedule) {
   auto slice = op.getKey().getDefiningOp<tensor::ExtractSliceOp>();
   bool knowsKeys = slice && slice.getSourceType().getRank() == 4 &&
                    !grid.forall->isAncestor(slice.getSource().getParentBlock()->getParentOp());
-  if (fills(op, schedule) && !knowsKeys)
+  if (countsKeys(op, schedule) && !knowsKeys)
     return failure();
   return grid;
 }
@@ -144,10 +149,12 @@ static LiveKeys emitLiveKeys(RewriterBase &rewriter, OnlineAttentionOp op, OpFol
 
 /// Keys of a part: a multiple of block_n, so that only the last part of all has a short tile. Where
 /// the mask leaves few keys, some parts get none, since a part of one or two tiles costs what it
-/// starts and merges.
+/// starts and merges. A fixed split is what it is.
 static OpFoldResult emitPartSize(OpBuilder &builder, Location loc, const LiveKeys &live,
                                  OpFoldResult n, OpFoldResult parts, ScheduleAttr schedule,
                                  bool fills) {
+  if (schedule->fixedSplit > 0)
+    return builder.getIndexAttr(schedule->fixedSplit);
   AffineExpr length, count;
   bindSymbols(builder.getContext(), length, count);
   int64_t blockN = schedule->blockN;
@@ -169,9 +176,21 @@ static OpFoldResult emitPartSize(OpBuilder &builder, Location loc, const LiveKey
                                               getValueOrCreateConstantIndexOp(builder, loc, least));
 }
 
-/// How many parts there are: what the schedule says, or what fills the device, but none of fewer
-/// than a few tiles.
+/// All keys, of which a slice of the block is visible here, in parts of so many.
+static OpFoldResult countPartsOf(OpBuilder &builder, Grid &grid, int64_t keys) {
+  auto slice = grid.online.getKey().getDefiningOp<tensor::ExtractSliceOp>();
+  AffineExpr size;
+  bindSymbols(builder.getContext(), size);
+  Location loc = grid.forall.getLoc();
+  return affine::makeComposedFoldedAffineApply(
+      builder, loc, size.ceilDiv(keys), {tensor::getMixedSize(builder, loc, slice.getSource(), 2)});
+}
+
+/// How many parts there are: what the schedule says, or of all keys that there is room for, or what
+/// fills the device, but none of fewer than a few tiles.
 static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedule, bool slots) {
+  if (schedule->fixedSplit > 0)
+    return countPartsOf(builder, grid, schedule->fixedSplit);
   if (!fills(grid.online, schedule))
     return builder.getIndexAttr(schedule->splits);
   scf::ForallOp forall = grid.forall;
@@ -185,15 +204,8 @@ static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedu
         affine::makeComposedFoldedAffineApply(builder, loc,
                                               size.ceilDiv(*getConstantIntValue(step)), {bound})));
   }
-  // The whole keys: a slice of the block is not visible here.
-  auto slice = grid.online.getKey().getDefiningOp<tensor::ExtractSliceOp>();
-  OpFoldResult keys = tensor::getMixedSize(builder, loc, slice.getSource(), 2);
-  AffineExpr size;
-  bindSymbols(builder.getContext(), size);
   Value most = getValueOrCreateConstantIndexOp(
-      builder, loc,
-      affine::makeComposedFoldedAffineApply(
-          builder, loc, size.ceilDiv(schedule->blockN * kLeastTilesOfParts), {keys}));
+      builder, loc, countPartsOf(builder, grid, schedule->blockN * kLeastTilesOfParts));
   return CountPartsOp::create(builder, loc, builder.getIndexType(), blocks, most, schedule->splits,
                               slots)
       .getResult();
@@ -235,7 +247,9 @@ static bool restrictKeys(RewriterBase &rewriter, OnlineAttentionOp op, Value par
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
   OpFoldResult n = tensor::getMixedSize(rewriter, loc, op.getKey(), 0);
-  LiveKeys live = emitLiveKeys(rewriter, op, n);
+  // A fixed split counts from the first key of all, whatever the mask keeps.
+  LiveKeys live = schedule->fixedSplit > 0 ? LiveKeys{rewriter.getIndexAttr(0), n}
+                                           : emitLiveKeys(rewriter, op, n);
   OpFoldResult size = emitPartSize(rewriter, loc, live, n, parts, schedule, fills(op, schedule));
   AffineExpr index, length, total;
   bindSymbols(rewriter.getContext(), index, length, total);
@@ -334,20 +348,44 @@ static void yieldPart(RewriterBase &rewriter, const Grid &grid, Value part, Valu
   rewriter.eraseOp(grid.normalize);
 }
 
+/// Whether rows of its results go to sequences.
+static bool isPlaced(Operation *op) {
+  return op && llvm::any_of(op->getUsers(), llvm::IsaPred<PlaceOp>);
+}
+
+/// Lets a block merge into tiles of its own. attn-cpu-place-results moves the results of such a
+/// grid, of which no tile may be a slice then.
+static void mergeIntoTiles(RewriterBase &rewriter, MergeOp merge) {
+  rewriter.setInsertionPoint(merge);
+  for (OpOperand &place : merge.getDpsInitsMutable()) {
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, merge.getLoc(), place.get());
+    Type element = cast<RankedTensorType>(place.get().getType()).getElementType();
+    Value tile = tensor::EmptyOp::create(rewriter, merge.getLoc(), sizes, element);
+    rewriter.modifyOpInPlace(merge, [&] { place.set(tile); });
+  }
+}
+
 /// How keys are split.
 enum class Split : uint8_t { All, Kept, Dealt };
+
+static std::string describeParts(ScheduleAttr schedule) {
+  if (schedule->fixedSplit > 0)
+    return ("into parts of " + Twine(schedule->fixedSplit)).str();
+  return ("over " + Twine(schedule->fill ? "up to " : "") + Twine(schedule->splits) + " blocks")
+      .str();
+}
 
 static std::string describe(Split split, ScheduleAttr schedule) {
   if (split == Split::Dealt)
     return "keys that the mask keeps are split by the lengths of sequences";
-  return ("keys" + Twine(split == Split::Kept ? " that the mask keeps" : "") + " are split over " +
-          Twine(schedule->fill ? "up to " : "") + Twine(schedule->splits) + " blocks")
+  return ("keys" + Twine(split == Split::Kept ? " that the mask keeps" : "") + " are split " +
+          describeParts(schedule))
       .str();
 }
 
 /// Whether sequences get parts by their lengths, or a remark why not.
 static bool isDealt(const Grid &grid, ScheduleAttr schedule) {
-  if (!schedule->balance || !fills(grid.online, schedule))
+  if (!schedule->balance || schedule->fixedSplit > 0 || !fills(grid.online, schedule))
     return false;
   StringRef why = refuseDeal(grid.forall, grid.online);
   if (!why.empty())
@@ -382,6 +420,9 @@ static FailureOr<MergeOp> emitMerge(RewriterBase &rewriter, scf::ForallOp forall
       MergeOp::create(rewriter, forall.getLoc(), outputs.getTypes(), partials[0], partials[1],
                       hasLow ? partials[2] : Value(), outputs[0],
                       outputs.size() > 1 ? outputs[1] : Value(), hasLow ? outputs[2] : Value());
+  // In which turns parts are merged may not depend on how many a cache has room for.
+  if (schedule->fixedSplit > 0)
+    merge->setAttr(kScheduleAttrName, schedule);
   rewriter.replaceOp(forall, merge->getResults());
   scf::SCFTilingOptions options;
   options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
@@ -389,9 +430,13 @@ static FailureOr<MergeOp> emitMerge(RewriterBase &rewriter, scf::ForallOp forall
                         rewriter.getIndexAttr(getMergedRows(merge, schedule->blockM))});
   options.setMapping(getBlockMapping(rewriter.getContext(), /*rank=*/3));
   rewriter.setInsertionPoint(merge);
+  bool goesElsewhere = !isForGPU(merge) && isPlaced(merge);
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, merge, options);
   if (failed(tiled))
     return failure();
+  if (goesElsewhere)
+    for (Operation *tile : tiled->tiledOps)
+      mergeIntoTiles(rewriter, cast<MergeOp>(tile));
   rewriter.replaceOp(merge, tiled->replacements);
   return cast<MergeOp>(tiled->tiledOps.front());
 }
@@ -466,11 +511,6 @@ static FailureOr<Split> splitByLength(RewriterBase &rewriter, Grid &grid, Schedu
   return Split::Dealt;
 }
 
-/// Whether rows of the grid's results go to sequences.
-static bool isPlaced(scf::ForallOp grid) {
-  return grid && llvm::any_of(grid->getUsers(), llvm::IsaPred<PlaceOp>);
-}
-
 namespace {
 struct SplitKVPass
     : RoomPass<attn::impl::SplitKVPassBase<SplitKVPass>, Room::Online, Room::Online> {
@@ -480,7 +520,7 @@ struct SplitKVPass
     getOperation()->walk([&](OnlineAttentionOp op) { ops.push_back(op); });
     for (OnlineAttentionOp op : ops) {
       auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-      if (!schedule || schedule->splits == 1)
+      if (!schedule || (schedule->splits == 1 && !schedule->fixedSplit))
         continue;
       Location loc = op.getLoc();
       // A part of no keys would start where there are none.
@@ -489,7 +529,8 @@ struct SplitKVPass
             << "keys are not split: there are none";
         continue;
       }
-      if (!isForGPU(op) && isPlaced(op->getParentOfType<scf::ForallOp>())) {
+      if (!schedule->fixedSplit && !isForGPU(op) &&
+          isPlaced(op->getParentOfType<scf::ForallOp>())) {
         remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
             << "keys are not split: a CPU merges no rows that attn.place takes";
         continue;
@@ -501,6 +542,10 @@ struct SplitKVPass
       if (succeeded(grid))
         split = isDealt(*grid, schedule) ? splitByLength(rewriter, *grid, schedule)
                                          : splitEvenly(rewriter, *grid, schedule);
+      if (failed(split) && schedule->fixedSplit > 0)
+        return op.emitOpError("expected f16, bf16 or f32 results that leave the grid directly, "
+                              "which a fixed_split of ")
+               << schedule->fixedSplit << " keys can merge";
       if (failed(split))
         remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
             << "keys are not split: the results do not leave the grid directly";

@@ -37,6 +37,9 @@ struct StepLoop {
   mlir::Value first = {};
   /// In a call with as many rows as keys, some row of the batch and head keeps each of them.
   bool keepsDiagonal = false;
+  /// Whether tiles are visited from the first to the last, each where its own keys say, whatever
+  /// other rows of the block keep (s22).
+  bool ascends = false;
   /// Where the mask reads something once a tile: emits whether that lets it keep some of the tile
   /// at the loop's index.
   // NOLINTNEXTLINE(readability-redundant-member-init)

@@ -152,6 +152,8 @@ static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t t
 
 /// The order in which a block that has tiles visits them.
 enum class Visit {
+  /// The first tile on its own, then the loops over the others in their order.
+  Ascending,
   /// The partial tiles in a loop that is certain to run, then the full ones.
   PartialsFirst,
   /// The last tile on its own, then the loops over the others.
@@ -161,6 +163,8 @@ enum class Visit {
 };
 
 static Visit chooseVisit(const StepLoop &over, const MaskTiles::Ranges &ranges, bool isMasked) {
+  if (over.ascends)
+    return Visit::Ascending;
   if (!isMasked || !ranges.live.empty())
     return Visit::LastFirst;
   if (prefersOneLoop(over.step))
@@ -169,30 +173,34 @@ static Visit chooseVisit(const StepLoop &over, const MaskTiles::Ranges &ranges, 
   return ranges.mayHaveFull && ranges.mayHaveRightPartial ? Visit::PartialsFirst : Visit::LastFirst;
 }
 
-/// The last tile, on its own, with the mask where any tile has it.
-static SmallVector<Value> emitLastStep(OpBuilder &builder, StepLoop over,
-                                       const MaskTiles::Ranges &ranges, Value last, bool isMasked,
-                                       ValueRange state) {
+/// The tile at n0, the first or the last one, on its own, with the mask where any tile has it.
+static SmallVector<Value> emitOneStep(OpBuilder &builder, StepLoop over,
+                                      const MaskTiles::Ranges &ranges, Value n0, bool isMasked,
+                                      ValueRange state) {
   if (isMasked)
-    return SmallVector<Value>(emitPartialStep(builder, over, last, state));
+    return SmallVector<Value>(emitPartialStep(builder, over, n0, state));
   OpFoldResult size = builder.getIndexAttr(over.tileSize);
   if (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial)
-    size = emitTileSize(builder, over.loop.getLoc(), over.tileSize, last, over.length);
-  return SmallVector<Value>(emitTileStep(builder, over.step, over.sources, over.origin, last, size,
+    size = emitTileSize(builder, over.loop.getLoc(), over.tileSize, n0, over.length);
+  return SmallVector<Value>(emitTileStep(builder, over.step, over.sources, over.origin, n0, size,
                                          state,
                                          /*withMask=*/false));
 }
 
-/// The three loops; `until` bounds the first two.
+/// The three loops; `until` bounds the first two, and `from`, the second tile, all of them.
 static SmallVector<Value> emitLoops(OpBuilder &builder, StepLoop over,
                                     const MaskTiles::Ranges &ranges, Value until, bool hasRight,
-                                    ValueRange inits) {
+                                    ValueRange inits, Value from = {}) {
   SmallVector<Value> state(inits);
   auto append = [&](bool exists, Value begin, Value end, bool isFull) {
     if (!exists)
       return;
     if (until)
       end = arith::MinSIOp::create(builder, over.loop.getLoc(), end, until);
+    if (from)
+      begin = begin == ranges.begin
+                  ? from
+                  : arith::MaxSIOp::create(builder, over.loop.getLoc(), begin, from).getResult();
     state = emitRange(builder, over, ranges, begin, end, isFull, state);
   };
   append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
@@ -260,8 +268,13 @@ static SmallVector<Value> emitCertain(OpBuilder &builder, StepLoop over,
     SmallVector<Value> state = emitPartials(builder, over, ranges, right, last, inits);
     return emitRange(builder, over, ranges, ranges.fullBegin, right, /*isFull=*/true, state);
   }
+  if (visit == Visit::Ascending) {
+    SmallVector<Value> state = emitOneStep(builder, over, ranges, ranges.begin, isMasked, inits);
+    Value from = arith::AddIOp::create(builder, loc, ranges.begin, over.loop.getStep());
+    return emitLoops(builder, over, ranges, /*until=*/{}, ranges.mayHaveRightPartial, state, from);
+  }
   Value last = emitLastTile(builder, loc, ranges.end, over.tileSize);
-  SmallVector<Value> state = emitLastStep(builder, over, ranges, last, isMasked, inits);
+  SmallVector<Value> state = emitOneStep(builder, over, ranges, last, isMasked, inits);
   if (visit == Visit::LastFirstThenMixed)
     return emitMixedRange(builder, over, ranges, ranges.begin, last, state);
   // Without a mask only the last tile can be partial.

@@ -20,7 +20,7 @@ WayChoice attn::choosePacked(const Machine &machine, int64_t slots) {
 
 /// Decoding: all rows of a group's heads fit one tile. A group takes the fewest slots that it fits.
 /// A head with keys of its own leaves one of two slots empty.
-static void addPacked(const Machine &machine, std::vector<WayChoice> &ways) {
+static void addPacked(const Machine &machine, bool isFixed, std::vector<WayChoice> &ways) {
   int64_t tile = machine.getWarpgroupRows(), keys = getPolicy(machine).ways.decodedKeys;
   for (int64_t slots = 2; slots <= std::min(tile, kMostSlots); slots *= 2) {
     int64_t rows = tile / slots;
@@ -28,8 +28,10 @@ static void addPacked(const Machine &machine, std::vector<WayChoice> &ways) {
     way.name = "packed" + std::to_string(slots);
     way.slots = slots;
     way.when.push_back({{Size::Rows, 1, rows}, {Size::Group, slots / 2 + 1, slots}});
+    // The room of a cache decides nothing where parts are of fixed keys.
     if (slots == 2 && keys > 0)
-      way.when.push_back({{Size::Rows, 1, rows}, {Size::Group, 1, 1}, {Size::Keys, keys}});
+      way.when.push_back(
+          {{Size::Rows, 1, rows}, {Size::Group, 1, 1}, {Size::Keys, isFixed ? 0 : keys}});
   }
 }
 
@@ -66,7 +68,7 @@ std::vector<WayChoice> attn::chooseWays(const Machine &machine, const GPUProblem
   const WayBounds &bounds = getPolicy(machine).ways;
   std::vector<WayChoice> ways;
   if (isAuto && canPack && !problem.hasFactors)
-    addPacked(machine, ways);
+    addPacked(machine, problem.fixedSplit > 0, ways);
   if (isAuto || way == "few")
     if (auto choice = chooseForFewRows(machine, problem))
       ways.push_back(

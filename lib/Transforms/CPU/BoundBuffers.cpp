@@ -9,7 +9,9 @@
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -55,15 +57,24 @@ static LogicalResult moveToStack(memref::AllocOp alloc, scf::ForallOp forall) {
     return success();
   }
   // Rows keep the distance of the bound only where that of the type agrees; sizes inside a row are
-  // static in practice.
-  if (llvm::any_of(type.getShape().drop_front(), ShapedType::isDynamic))
+  // static in practice. A merge has rows of one batch and head.
+  auto isOne = [](int64_t size) { return size == 1; };
+  unsigned rows = llvm::find_if_not(type.getShape(), isOne) - type.getShape().begin();
+  if (llvm::any_of(type.getShape().drop_front(rows + 1), ShapedType::isDynamic))
     return alloc.emitOpError(
                "expected only the first dimension of a buffer inside a block to be dynamic, got ")
            << type;
   // Upstream knows no strides of a type without elements.
-  SmallVector<OpFoldResult> strides =
-      getAsIndexOpFoldResult(b.getContext(), computeSuffixProduct(ArrayRef<int64_t>(shape)));
+  SmallVector<int64_t> suffixes = computeSuffixProduct(ArrayRef<int64_t>(shape));
+  SmallVector<OpFoldResult> strides = getAsIndexOpFoldResult(b.getContext(), suffixes);
   b.setInsertionPoint(alloc);
+  if (rows > 0) {
+    Location loc = alloc.getLoc();
+    Value count = getValueOrCreateConstantIndexOp(b, loc, alloc.getMixedSizes()[rows]);
+    Value ofRow = arith::ConstantIndexOp::create(b, loc, suffixes[rows]);
+    Value all = arith::MulIOp::create(b, loc, count, ofRow);
+    std::fill_n(strides.begin(), rows, OpFoldResult(all));
+  }
   Value view = memref::ReinterpretCastOp::create(b, alloc.getLoc(), type, stack,
                                                  OpFoldResult(b.getIndexAttr(0)),
                                                  alloc.getMixedSizes(), strides);

@@ -58,7 +58,12 @@ static void placeRows(PlaceOp place, scf::ForallOp grid, tensor::ParallelInsertS
     SmallVector<OpFoldResult> zeros(rank, b.getIndexAttr(0)), ones(rank, b.getIndexAttr(1)),
         kept(ArrayRef(sizes).take_back(sizes.size() - 2));
     kept.insert(kept.begin(), rank - kept.size(), b.getIndexAttr(1));
-    source = tensor::ExtractSliceOp::create(b, loc, source, zeros, kept, ones);
+    // A merge has rows of a batch and a head, which are not dimensions of rows of sequences.
+    if (rank == sizes.size())
+      type = tensor::ExtractSliceOp::inferCanonicalRankReducedResultType(rank - 2, type, kept);
+    else
+      type = tensor::ExtractSliceOp::inferResultType(type, kept);
+    source = tensor::ExtractSliceOp::create(b, loc, type, source, zeros, kept, ones);
   }
   offsets[0] = b.createOrFold<arith::AddIOp>(loc, sequence.begin, row);
   sizes[0] = sizes[2];

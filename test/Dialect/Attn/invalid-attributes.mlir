@@ -102,3 +102,23 @@ func.func private @schedule_c8_stay() attributes {a = #attn.schedule<block_m = 6
 
 // expected-error@+1 {{expected at most 256 columns of the query to keep, in multiples of 16, got -16}}
 func.func private @schedule_c7_least() attributes {a = #attn.schedule<block_m = 64, block_n = 64, keep = -16>}
+
+// -----
+
+// expected-error@+1 {{expected a fixed_split of whole tiles of 64 keys, got 100; the nearest is 128}}
+func.func private @schedule_c10() attributes {a = #attn.schedule<block_m = 64, block_n = 64, fixed_split = 100>}
+
+// -----
+
+// expected-error@+1 {{expected a fixed_split of whole tiles of 64 keys, got -64; the nearest is 64}}
+func.func private @schedule_c10_least() attributes {a = #attn.schedule<block_m = 64, block_n = 64, fixed_split = -64>}
+
+// -----
+
+// expected-error@+1 {{expected a fixed_split without splits, fill and lists, got 2 splits}}
+func.func private @schedule_c11() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = 2, fixed_split = 128>}
+
+// -----
+
+// expected-error@+1 {{expected a fixed_split without splits, fill and lists, got 1 splits that fill and lists}}
+func.func private @schedule_c11_lists() attributes {a = #attn.schedule<block_m = 64, block_n = 64, lists = true, fill = true, fixed_split = 128>}
