@@ -26,7 +26,7 @@ logger = logging.getLogger("attn.dump")
 _MOST_FAILURES = 16
 
 # Options of calls that attn-run has too.
-_OPTIONS = "block_m block_n splits stay balance slack target way fused threads cpu".split()
+_OPTIONS = "block_m block_n splits fixed_split stay balance slack target way fused threads cpu".split()
 # How the library is asked, which is nothing to a kernel.
 _SILENT = "device lazy cache cache_dir search entry".split()
 # Of a source that no call came to.

@@ -25,6 +25,10 @@ class Options(Mapping[str, Any]):
         block_n: keys of a step. Default: the rule of the device chooses.
         splits: parts that the keys are split into; 1. More than 1 costs a second kernel and memory
             for the parts during a call.
+        fixed_split: keys of a part, counted from the first key: a multiple of block_n, which follows
+            it if it is not given. The bits of a row then depend on the row, its keys, its mask and its scale,
+            and not on the batch, on other sequences, or on the room of a cache. Costs a second kernel, and
+            memory for all parts that there is room for. Gradients do not know it.
         cache: "on" or "off": whether code is kept on disk for other processes; "on".
         cache_dir: the folder of that code. Default: $ATTN_CACHE_DIR, or ~/.cache/attn.
         threads: CPU only. The most threads that a call uses; 0: all.
@@ -58,6 +62,7 @@ class Options(Mapping[str, Any]):
     block_m: Optional[int] = None
     block_n: Optional[int] = None
     splits: Optional[int] = None
+    fixed_split: Optional[int] = None
     cache: Optional[Switch] = None
     cache_dir: Union[str, "os.PathLike[str]", None] = None
     threads: Optional[int] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _arrays, _foreign, _operations, _plan
 from ._library import refuse
@@ -51,6 +51,21 @@ def check_out(out: Any, q: Any, v: Any) -> None:
     wanted = (*q.shape[:-1], v.shape[-1])
     if tuple(out.shape) != wanted or out.dtype != q.dtype:
         refuse("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
+
+
+def add_fixed_split(options: Any, fixed_split: Optional[int]) -> Any:
+    """The options of the compiler, with the keys of a part if they are given."""
+    if fixed_split is None:
+        return options
+    if isinstance(fixed_split, bool) or not isinstance(fixed_split, int) or fixed_split < 1:
+        refuse("fixed_split", "a number of keys from 1 on, or None", repr(fixed_split))
+    said = dict(options) if isinstance(options, Mapping) else {}
+    if options is not None and not isinstance(options, Mapping):
+        # Whoever reads options says what is wrong with them.
+        return options
+    if said.get("fixed_split", fixed_split) != fixed_split:
+        refuse("fixed_split", f"that of options, {said['fixed_split']}", fixed_split)
+    return {**said, "fixed_split": fixed_split}
 
 
 def make_score(

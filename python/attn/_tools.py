@@ -14,7 +14,9 @@ from typing import Any, Dict, List, Optional, Tuple
 from ._library import library_path
 
 # Options that attn-translate has too.
-_WORDS = {"block_m", "block_n", "splits", "stay", "reserve", "balance", "slack", "way", "fused", "cpu"}
+_WORDS = set(
+    "block_m block_n splits fixed_split stay reserve balance slack way fused cpu".split()
+)
 _SWITCHES = {"on": "true", "off": "false"}
 
 

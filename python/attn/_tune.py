@@ -60,7 +60,7 @@ def _list_candidates(q: Any, k: Any, is_gpu: bool, layout: str) -> List[Options]
 
 def _let_stay(options: Mapping[str, Any]) -> Optional[Options]:
     """The same where blocks stay; None where that is said already, or is no choice."""
-    return None if {"stay", "splits", "pack", "way"} & options.keys() else {**options, "stay": "on"}
+    return None if {"stay", "splits", "fixed_split", "pack", "way"} & options.keys() else {**options, "stay": "on"}
 
 
 def _check_candidates(candidates: Sequence[Mapping[str, Any]]) -> List[Options]:

@@ -23,7 +23,14 @@ from ._merge import merge
 from ._paged import check_shapes, find_paged_plan, make_mask, make_shift
 from ._places import get_ordinal, name_device
 from ._problem import Spec, check_window
-from ._serving_how import check_how, check_layout, check_library, check_out, make_score
+from ._serving_how import (
+    add_fixed_split,
+    check_how,
+    check_layout,
+    check_library,
+    check_out,
+    make_score,
+)
 from ._serving_plan import Plan
 from ._varlen import Asked, Varlen, check_call, prepare, run_ragged
 from ._virtual_cache import CacheArray, VirtualCache
@@ -64,6 +71,7 @@ def paged_attention(
     out: Optional[ArrayT] = None,
     return_lse: Literal[False] = False,
     options: OptionsLike = None,
+    fixed_split: Optional[int] = None,
 ) -> ArrayT: ...
 
 
@@ -88,6 +96,7 @@ def paged_attention(
     out: Optional[ArrayT] = None,
     return_lse: Literal[True],
     options: OptionsLike = None,
+    fixed_split: Optional[int] = None,
 ) -> Tuple[ArrayT, ArrayT]: ...
 
 
@@ -112,6 +121,7 @@ def paged_attention(
     out: Optional[ArrayT] = None,
     return_lse: bool,
     options: OptionsLike = None,
+    fixed_split: Optional[int] = None,
 ) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
 
 
@@ -136,6 +146,7 @@ def paged_attention(
     out: Any = None,
     return_lse: bool = False,
     options: OptionsLike = None,
+    fixed_split: Optional[int] = None,
 ) -> Any:
     """Attention of the last rows of sequences to their keys, which lie in pages.
 
@@ -169,6 +180,10 @@ def paged_attention(
         out: where the output goes, of the shape of q with Dv columns.
         return_lse: also return the logsumexp, (B, H, Sq) float32, or (B, H) where q has no rows.
         options: as for `attn.attention`.
+        fixed_split: F keys of a part. The keys of a sequence are summed in parts of F from its first key
+            on. The bits of a row then do not depend on the batch, on other sequences, on the pages or
+            on C. F is a multiple of 16, and of block_n if options have it. There are C * P / F parts,
+            which take memory and blocks whether a sequence has so many or not.
 
     Returns:
         The output, in the type, library and device of q; or (output, lse). A row that keeps no key
@@ -201,6 +216,7 @@ def paged_attention(
         return_lse=return_lse,
     )
     table = _arrays.type_name(page_table.dtype) or ""
+    options = add_fixed_split(options, fixed_split)
     kernel, captured = find_paged_plan(spec, page, table, options)
     is_one_row = len(q.shape) == 3
     rows = q[:, None] if is_one_row else q
@@ -397,6 +413,7 @@ def varlen_attention(
     out: Optional[ArrayT] = None,
     return_lse: Literal[False] = False,
     options: OptionsLike = None,
+    fixed_split: Optional[int] = None,
 ) -> ArrayT: ...
 
 
@@ -421,6 +438,7 @@ def varlen_attention(
     out: Optional[ArrayT] = None,
     return_lse: Literal[True],
     options: OptionsLike = None,
+    fixed_split: Optional[int] = None,
 ) -> Tuple[ArrayT, ArrayT]: ...
 
 
@@ -445,6 +463,7 @@ def varlen_attention(
     out: Optional[ArrayT] = None,
     return_lse: bool,
     options: OptionsLike = None,
+    fixed_split: Optional[int] = None,
 ) -> Union[ArrayT, Tuple[ArrayT, ArrayT]]: ...
 
 
@@ -468,12 +487,13 @@ def varlen_attention(
     out: Any = None,
     return_lse: bool = False,
     options: OptionsLike = None,
+    fixed_split: Optional[int] = None,
 ) -> Any:
     """Attention of sequences of any lengths, which lie one after the other.
 
     PyTorch's autograd records calls: q, k and v have gradients, with zeros in rows of no sequence.
-    torch.compile sees an operator, attn::varlen, of calls without score, mask, out and options, and ends a
-    graph at others.
+    torch.compile sees an operator, attn::varlen, of calls without score, mask, out, options and fixed_split, and
+    ends a graph at others.
 
     Args:
         q: rows of all queries, (T, H, D). float32, float16 or bfloat16 on the CPU, float16 or bfloat16
@@ -500,6 +520,7 @@ def varlen_attention(
         out: where the output goes, (T, H, Dv). Rows of no sequence keep what they hold.
         return_lse: also return the logsumexp, (T, H) float32.
         options: as for `attn.attention`.
+        fixed_split: as for `paged_attention`, of max_seqlen_k keys. Gradients do not know it.
 
     Returns:
         The output, in the type, library and device of q; or (output, lse). A row that keeps no key
@@ -510,6 +531,7 @@ def varlen_attention(
             q, k or v. Nobody looks at what offsets hold: wrong ones mean other rows, and never an
             access outside of the tensors.
     """
+    options = add_fixed_split(options, fixed_split)
     if alibi_slopes is not None:
         check_library(alibi_slopes=alibi_slopes)
     check_how(causal, softcap, alibi_slopes)

@@ -3,6 +3,7 @@ by itself in f64."""
 
 import importlib
 import sys
+import types
 
 import pytest
 
@@ -190,7 +191,7 @@ def test_what_the_engine_asks(vllm):
     backend = vllm.AttnBackend
     assert backend.get_name() == "CUSTOM" and not backend.forward_includes_kv_cache_update
     assert backend.supports_sink() and backend.supports_sliding_window()
-    assert not backend.supports_batch_invariance() and not backend.is_mla()
+    assert backend.supports_batch_invariance() and not backend.is_mla()
     assert [backend.supports_head_size(x) for x in (64, 128, 256, 100, 512)] == [1, 1, 1, 0, 0]
     assert backend.supports_compute_capability((9, 0))
     assert not backend.supports_compute_capability((10, 0))
@@ -225,3 +226,17 @@ def test_quantized_outputs_are_refused(vllm):
     engine, x = Engine(vllm, 1), torch.zeros(1, H * D)
     with pytest.raises(attn.Error, match="output_scale: expected None"):
         engine.impl.forward(None, x, None, None, engine.cache, None, x, output_scale=x)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_the_same_bits_in_every_batch(vllm, monkeypatch, is_asked):
+    """Keys are summed in fixed parts where VLLM_BATCH_INVARIANT is set."""
+    envs = types.SimpleNamespace(VLLM_BATCH_INVARIANT=is_asked)
+    monkeypatch.setattr(sys.modules["vllm"], "envs", envs, raising=False)
+    parts = []
+    attend_pages = vllm.attend_pages
+    note = lambda *given: (parts.append(given[3].fixed_split), attend_pages(*given))[1]  # noqa: E731
+    monkeypatch.setattr(vllm, "attend_pages", note)
+    engine = Engine(vllm, 2)
+    engine.step([1, 1])
+    assert parts == [4096 if is_asked else None]

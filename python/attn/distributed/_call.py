@@ -142,7 +142,7 @@ class Rows(NamedTuple):
 _STAYING = (("stay", "on"), ("slack", "0"))
 # Rows of a rank from which it is for the best, and the columns of heads for which it is the whole's.
 _MANY_ROWS, _COLUMNS = 1024, range(65, 129)
-_CHOICES = {"stay", "slack", "way", "block_m", "block_n", "splits", "pack"}
+_CHOICES = {"stay", "slack", "way", "block_m", "block_n", "splits", "fixed_split", "pack"}
 
 
 @functools.lru_cache(maxsize=256)

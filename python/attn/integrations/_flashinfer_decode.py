@@ -12,6 +12,7 @@ from ._flashinfer_how import (
     check_query,
     give,
     make_functions,
+    read_fixed_split,
     read_how,
     read_scales,
     read_types,
@@ -79,8 +80,9 @@ class BatchDecodeWithPagedKVCacheWrapper(Wrapper):
         window_right: int = 0,
     ) -> None:
         """As there. "ROPE_LLAMA" copies keys and values in each call. block_tables and seq_lens repeat what
-        the offsets say; sums have one order for each shape, with disable_split_kv or without."""
-        refuse_given(fixed_split_size=fixed_split_size)
+        the offsets say; sums have one order for each shape, with disable_split_kv or without. With
+        fixed_split_size, pages of a part, bits do not depend on the batch, in graphs too."""
+        self._fixed_split = read_fixed_split(fixed_split_size, page_size)
         if window_right != 0:
             refuse("window_right", "0", window_right)
         if isinstance(q_len_per_req, bool) or not isinstance(q_len_per_req, int) or q_len_per_req < 1:
@@ -145,7 +147,7 @@ class BatchDecodeWithPagedKVCacheWrapper(Wrapper):
             rows = q.view(-1, self._rows, heads, columns)
             shift = None if asked.slopes is None else torch.zeros_like(lengths)
             functions = make_functions(asked.slopes, None, lengths, shift)
-            how = How(asked.scale, asked.softcap, None, sinks)
+            how = How(asked.scale, asked.softcap, None, sinks, fixed_split=self._fixed_split)
             output, found = attend_pages(rows, pages, asked.window, how, functions)
             output, found = output.flatten(0, 1), found.transpose(1, 2).flatten(0, 1)
             return give(output, found, factor, (out, lse), return_lse)

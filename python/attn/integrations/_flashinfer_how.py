@@ -50,7 +50,6 @@ _HINTS = {
     "scale_k": "8-bit elements are not served; convert k",
     "scale_v": "8-bit elements are not served; convert v",
     "o_scale": "8-bit outputs are not served",
-    "fixed_split_size": "bits that do not depend on the batch are not promised yet",
     "prefix_len_ptr": "give what it means as custom_mask",
     "token_pos_in_items_ptr": "give what it means as custom_mask",
     "max_item_len_ptr": "give what it means as custom_mask",
@@ -65,6 +64,19 @@ def refuse_given(**given: Any) -> None:
         if x is not None:
             got = f"a tensor of shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else repr(x)
             refuse(name, "None", got, _HINTS.get(name, ""))
+
+
+def read_fixed_split(fixed_split_size: Any, page_size: int) -> Optional[int]:
+    """Keys of a part; there it is a number of pages, of one key each where keys lie one after the other."""
+    if fixed_split_size is None:
+        return None
+    step = 16 // math.gcd(16, page_size)
+    is_number = isinstance(fixed_split_size, int) and not isinstance(fixed_split_size, bool)
+    if not is_number or fixed_split_size < 1 or fixed_split_size % step:
+        nearest = max(round(fixed_split_size / step), 1) * step if is_number else step
+        expected = f"a multiple of {step} pages of {page_size} keys, or None"
+        refuse("fixed_split_size", expected, repr(fixed_split_size), f"the nearest is {nearest}")
+    return int(fixed_split_size) * page_size
 
 
 @functools.lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from ._flashinfer_how import (
     give,
     make_functions,
     read_bits,
+    read_fixed_split,
     read_how,
     read_scales,
     read_types,
@@ -103,11 +104,11 @@ class BatchPrefillWithPagedKVCacheWrapper(Wrapper):
         offsets say. In a graph, max_token_per_sequence is the most rows of a sequence in later plans; without
         it, that is the number of the first plan."""
         refuse_given(
-            fixed_split_size=fixed_split_size,
             prefix_len_ptr=prefix_len_ptr,
             token_pos_in_items_ptr=token_pos_in_items_ptr,
             max_item_len_ptr=max_item_len_ptr,
         )
+        self._fixed_split = read_fixed_split(fixed_split_size, page_size)
         self._dtype = read_types(q_data_type, kv_data_type, o_data_type)
         is_masked = custom_mask is not None or packed_custom_mask is not None
         shape = num_qo_heads, head_dim_qk, self.device
@@ -184,7 +185,8 @@ class BatchPrefillWithPagedKVCacheWrapper(Wrapper):
             if self._rotary is not None:
                 q = rotate_query(q, self._offsets, lengths, self._rotary)
                 pages = rotate_pages(pages, self._rotary)
-            how, padding = How(asked.scale, asked.softcap, None, sinks), self._padding
+            how = How(asked.scale, asked.softcap, None, sinks, fixed_split=self._fixed_split)
+            padding = self._padding
             if padding is None or q.shape[0] != self._total:
                 # Graphs find rows again, by the offsets of later plans.
                 padding = make_padding(q.shape[0], self._offsets, None, self._most)
@@ -256,13 +258,13 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
         """As that of `BatchPrefillWithPagedKVCacheWrapper`; max_sequence_kv is the most keys of a sequence in
         later plans of a graph."""
         refuse_given(
-            fixed_split_size=fixed_split_size,
             prefix_len_ptr=prefix_len_ptr,
             token_pos_in_items_ptr=token_pos_in_items_ptr,
             max_item_len_ptr=max_item_len_ptr,
             v_indptr=v_indptr,
             o_indptr=o_indptr,
         )
+        self._fixed_split = read_fixed_split(fixed_split_size, 1)
         self._dtype = read_types(q_data_type, kv_data_type, o_data_type)
         is_masked = custom_mask is not None or packed_custom_mask is not None
         shape = num_qo_heads, head_dim_qk, self.device
@@ -353,6 +355,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
                 score=functions.score,
                 mask=functions.mask,
                 return_lse=True,
+                fixed_split=self._fixed_split,
             )
             return give(output, found, factor, (out, lse), return_lse)
 

@@ -12,6 +12,7 @@ import attn
 from .. import _flex_node
 from .._cache import Rotary
 from .._library import refuse
+from .._serving_how import add_fixed_split
 from ._append import New, Turn, append, read_new, turn_rows
 from ._arguments import (
     Window,
@@ -36,7 +37,7 @@ from ._pages import (
 )
 from ._record_rows import attend_rows
 from ._rows import make_results
-from ._rows_schema import How, make_forward
+from ._rows_schema import SAME_BITS_SPLIT, How, make_forward
 from ._score import make_score
 from ._varlen import check_slopes
 
@@ -111,6 +112,7 @@ def _attend(
         mask = _make_causal(shift, begin) if is_causal else _make_mask(length, shift, begin, window)
     score = make_score(how.softcap, how.slopes, shift=shift)
     q, k, v = (to_dense(x) for x in (q, k, v))
+    texts = add_fixed_split(texts, how.fixed_split)
     options = dict(scale=how.scale, causal=causal, window=sides, sink=how.sink, options=texts)
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
         return _flex_node.attend(q, k, v, score, mask, rows_first=True, **options)
@@ -189,7 +191,9 @@ def flash_attn_with_kvcache(
     With cu_seqlens_q too, max_seqlen_q says how many rows a sequence has at most, and q is copied.
     A call with pages ends a graph of torch.compile.
 
-    num_splits, pack_gqa and scheduler_metadata choose kernels there, and nothing here; so does max_seqlen_q
+    num_splits=1 gives a row the same bits in every batch, as there, by parts of 4096 keys
+    (attn.serving.paged_attention has fixed_split); rows of sequences, with cu_seqlens_q, need pages for that.
+    Other num_splits, pack_gqa and scheduler_metadata choose kernels there, and nothing here; so does max_seqlen_q
     without pages. sm_margin is the option `reserve`; kernels of pages and of rows of sequences leave their
     multiprocessors by themselves.
 
@@ -243,7 +247,8 @@ def flash_attn_with_kvcache(
         refuse("cu_seqlens_k_new", "None without new keys", "a tensor")
     tables = rotary_cos, rotary_sin, rotary_seqlens, rotary_interleaved
     turn = _read_turn(tables, q, new, lengths, window)
-    how = How(softmax_scale, softcap, alibi_slopes, learnable_sink)
+    fixed = SAME_BITS_SPLIT if num_splits == 1 else None
+    how = How(softmax_scale, softcap, alibi_slopes, learnable_sink, fixed_split=fixed)
     with torch.no_grad():
         if turn is not None:
             turn = turn._replace(begin=_fill(turn.begin, num_batches, q))

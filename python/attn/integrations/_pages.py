@@ -110,6 +110,7 @@ def attend_pages(
         mask=_make_mask(pages.begin, functions.mask),
         out=out,
         return_lse=True,
+        fixed_split=how.fixed_split,
     )
 
 

@@ -11,6 +11,11 @@ from ._arguments import Window
 from ._bounds import Sequences, make_bounds
 
 
+# Keys of a part where callers ask for the same bits in every batch, and say no number: at most 5 % slower than
+# parts that fill a GPU.
+SAME_BITS_SPLIT = 4096
+
+
 class Forward(NamedTuple):
     """Of attn::attend_rows."""
 
@@ -75,6 +80,8 @@ class How(NamedTuple):
     dropout_p: float = 0.0
     seed: Any = None
     deterministic: bool = False
+    # Of keys in pages: those of a part (attn.serving.paged_attention), or None.
+    fixed_split: Optional[int] = None
 
 
 def make_forward(q: Any, k: Any, v: Any, sequences: Sequences, window: Window, how: How) -> Forward:

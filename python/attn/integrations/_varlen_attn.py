@@ -13,7 +13,7 @@ from ._bounds import Sequences
 from ._counts import count, fallbacks, served
 from ._pages import attend_table, find_pages_reason
 from ._reasons import NO_SEQUENCE, SAME_BITS, find_tensor_reason
-from ._rows_schema import How
+from ._rows_schema import SAME_BITS_SPLIT, How
 from ._sequences import attend_sequences
 
 try:
@@ -36,7 +36,7 @@ def _find_reason(
     reason = find_tensor_reason(q, k, v)
     if reason:
         return reason
-    if splits == 1:
+    if splits == 1 and table is None:
         return SAME_BITS
     if table is None:
         return _find_piece_reason(q, k, v, sequences, enable_gqa)
@@ -95,7 +95,8 @@ def varlen_attn(
 
     With block_table, key and value are pools of pages, as there; a graph of torch.compile ends at such a call.
 
-    PyTorch answers the calls that attn does not serve (num_splits=1), and `fallbacks` says why.
+    PyTorch answers the calls that attn does not serve (num_splits=1 without pages), and `fallbacks` says why.
+    num_splits=1 with pages gives a row the same bits in every batch, by parts of 4096 keys.
     """
     tensors = query, key, value
     sequences = Sequences(cu_seq_q, cu_seq_k, used_k=seqused_k)
@@ -117,7 +118,7 @@ def varlen_attn(
         most = max_q, max_k
         output, lse = attend_sequences(*tensors, sequences, window, How(scale), most, wants_lse)
     else:
-        how = window, How(scale)
+        how = window, How(scale, fixed_split=SAME_BITS_SPLIT if num_splits == 1 else None)
         output, lse = attend_table(*tensors, sequences, block_table, max_q, *how)
     count(served, "varlen_attn")
     return (output, lse) if wants_lse else output

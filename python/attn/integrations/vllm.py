@@ -37,7 +37,7 @@ from ._pages import (
     attend_pages_ragged,
     make_padding,
 )
-from ._rows_schema import How
+from ._rows_schema import SAME_BITS_SPLIT, How
 
 __all__ = ["AttnBackend", "AttnImpl", "AttnMetadata", "AttnMetadataBuilder", "register"]
 
@@ -85,6 +85,11 @@ class AttnBackend(AttentionBackend):
 
     @classmethod
     def supports_non_causal(cls) -> bool:
+        return True
+
+    @classmethod
+    def supports_batch_invariance(cls) -> bool:
+        """Keys are summed in fixed parts where vLLM asks for it."""
         return True
 
     @classmethod
@@ -149,6 +154,15 @@ class AttnMetadataBuilder(AttentionMetadataBuilder):
         return AttnMetadata(**fields)
 
 
+def _is_batch_invariant() -> bool:
+    """Whether $VLLM_BATCH_INVARIANT asks for the same bits of a request in every batch."""
+    try:
+        from vllm import envs
+    except ImportError:
+        return False
+    return bool(getattr(envs, "VLLM_BATCH_INVARIANT", False))
+
+
 def _make_causal_by_request(causal: Any, lengths: Any, most: int) -> Functions:
     """Row most - 1 is the last one of a sequence, at its last key."""
 
@@ -195,6 +209,7 @@ class AttnImpl(AttentionImpl):
         if sinks is not None and tuple(sinks.shape) != (num_heads,):
             refuse("sinks", f"shape ({num_heads},)", tuple(sinks.shape))
         self._slopes = None if alibi_slopes is None else torch.tensor(alibi_slopes).float()
+        self._fixed_split = SAME_BITS_SPLIT if _is_batch_invariant() else None
 
     def _get_slopes(self, device: Any) -> Any:
         if self._slopes is not None and self._slopes.device != device:
@@ -249,7 +264,8 @@ class AttnImpl(AttentionImpl):
         requests, most = step.num_reqs, step.max_query_len
         lengths = step.seq_lens[:requests]
         pages = Pages(*self._split(kv_cache), step.block_table[:requests], lengths)
-        how = How(self.scale, self.logits_soft_cap, self._get_slopes(rows.device), self.sinks)
+        slopes = self._get_slopes(rows.device)
+        how = How(self.scale, self.logits_soft_cap, slopes, self.sinks, fixed_split=self._fixed_split)
         left = None if self.sliding_window is None else self.sliding_window - 1
         functions, is_causal = Functions(), step.causal
         if isinstance(is_causal, torch.Tensor):
