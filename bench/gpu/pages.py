@@ -3,12 +3,14 @@
 
     pages.py                          # sizes, then places of pages of 64, then rows of several sequences
     pages.py --tables sizes --sizes 1,16,64 --batches 1,16 --graphs
+    pages.py --tables fixed --keys 32768 --batches 1,4,16,64 --graphs
 
 Pages are in random order. A row is one call of `attn.serving.paged_attention`: TB/s of keys and values, and the ratio to
 the cache in one piece without a mask, within rounds. The cache in one piece with a mask of lengths is timed too: no call
 with pages is without one. FlashAttention-3 reads the same pages, where flash_attn_interface is installed. In the table of places, pages of 64 lie in six ways: rows before heads (NHD), heads before
 rows (HND), keys beside values in one row (content), layers between pages (32 of them), and pages 2 MB apart. In the table
-of the adapter, `flash_attn_with_kvcache` is called with `cu_seqlens_q` and without.
+of the adapter, `flash_attn_with_kvcache` is called with `cu_seqlens_q` and without. In the table of
+fixed parts, the ratio "of lengths" is that to free parts, which count on the batch.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ BARS = {1: 0.93, 8: 0.95, 16: 0.95, 32: 0.95}
 BAR = 0.98
 # 2 MB apart.
 FAR_BAR = 0.80
+FIXED_BAR = 0.95
 
 Calls = Dict[str, Callable[[], Any]]
 Pools = Tuple[Any, Any]
@@ -138,7 +141,19 @@ def make_adapter(batch: int, o: argparse.Namespace) -> Calls:
     return calls
 
 
-TABLES = {"sizes": make_sizes, "places": make_places, "adapter": make_adapter}
+def make_fixed(batch: int, o: argparse.Namespace) -> Calls:
+    """Parts of fixed keys, whose bits do not depend on the batch, after parts that fill the device."""
+    q, caches, lengths, calls = prepare(batch)
+    table = make_table(batch, 64)
+    pools = make_pools("NHD", caches, table, 64)
+    found = {"one piece": calls["one piece"], "free parts": make_paged(q, pools, table, lengths)}
+    for split in o.splits:
+        given = dict(page_table=table, seqused_k=lengths, fixed_split=split)
+        found[f"fixed {split}"] = lambda given=given: serving.paged_attention(q, *pools, **given)
+    return found
+
+
+TABLES = {"sizes": make_sizes, "places": make_places, "adapter": make_adapter, "fixed": make_fixed}
 
 
 def find_bar(table: str, name: str) -> float:
@@ -146,6 +161,9 @@ def find_bar(table: str, name: str) -> float:
         return BARS.get(int(name), BAR) if name.isdigit() else 0.0
     if table == "places":
         return FAR_BAR if name == "2 MB apart" else BAR
+    if table == "fixed":
+        # Of free parts, the second call.
+        return FIXED_BAR if name == "fixed 4096" else 0.0
     return 0.0
 
 
@@ -178,16 +196,21 @@ def print_row(row: Dict[str, Any]) -> None:
 
 
 def main() -> int:
+    global KEYS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=lambda text: text.split(","), default=list(TABLES))
     parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], default=list(SIZES))
     parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",")], default=[1, 16, 64])
+    parser.add_argument("--splits", type=lambda text: [int(n) for n in text.split(",")], default=[1024, 2048, 4096],
+                        help="of the table `fixed`: keys of a part")
+    parser.add_argument("--keys", type=int, default=KEYS, help="of a sequence")
     parser.add_argument("--graphs", action="store_true", help="time CUDA graphs of the calls")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.1, help="per call and round")
     parser.add_argument("--lead", type=float, default=measure.LEAD, help="seconds before each slice")
     parser.add_argument("--out", help="write the result here")
     o = parser.parse_args()
+    KEYS = o.keys
     rows: List[Dict[str, Any]] = []
     for table in o.tables:
         for batch in o.batches:
