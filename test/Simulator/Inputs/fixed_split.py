@@ -46,14 +46,23 @@ CASES = {
 }
 
 
-def write_source(path, name):
+def write_source(path, name, page=0):
+    """Where `page` is a number of keys, keys and values lie in pages of so many."""
     sink, score, keep = CASES[name]
     kv = f"tensor<?x?x?x{D}xf16>"
+    given, views = f"%k: {kv}, %v: {kv}", ""
+    if page:
+        pool, table = f"tensor<?x{page}x?x{D}xf16>", "tensor<?x?xi32>"
+        given = f"%k_cache: {pool}, %v_cache: {pool}, %table: {table}"
+        views = "\n".join(
+            f"  %{x} = attn.paged %{x}_cache[%table] : {pool}, {table} -> {kv}" for x in "kv"
+        )
     out = kv.replace("f16", "f32")  # Whose bits show more.
     types = f"{kv}, {kv}, {kv} -> {out}, tensor<?x?x?xf32>"
     path.write_text(f"""
-func.func @attention(%q: {kv}, %k: {kv}, %v: {kv}, %lengths: tensor<?xi32>, %sink: tensor<?xf32>, %slopes: tensor<?xf32>)
+func.func @attention(%q: {kv}, {given}, %lengths: tensor<?xi32>, %sink: tensor<?xf32>, %slopes: tensor<?xf32>)
     -> ({out}, tensor<?x?x?xf32>) {{
+{views}
   %two = arith.constant 2 : index
   %rows = tensor.dim %q, %two : {kv}
   %o, %lse = attn.attention %q, %k, %v {sink}
@@ -95,22 +104,40 @@ class Case:
         )
         self.q = [normal(H, rows, D) for _ in LENGTHS]
         self.k, self.v = ([normal(HKV, n, D) for n in LENGTHS] for _ in "kv")
-        write_source(folder / "source.mlir", name)
 
-    def call(self, picked, room, rows, options, check=False):
+    def lay(self, pool, picked, room, page):
+        """Keys or values of these sequences in a pool of pages, which lie in any order."""
+        count = room // page
+        order = random.Random(page).sample(range(len(picked) * count), len(picked) * count)
+        pages = [[[[float("nan")] * D] * HKV for _ in range(page)] for _ in order]
+        for b, i in enumerate(picked):
+            for n in range(LENGTHS[i]):
+                pages[order[b * count + n // page]][n % page] = [head[n] for head in pool[i]]
+        return pages, order
+
+    def call(self, picked, room, rows, options, page=0):
         """Bits of (output, lse) for each of some sequences: of heads, of rows."""
+        write_source(self.folder / "source.mlir", self.name, page)
         nan, put = float("nan"), lambda name: self.folder / f"{name}.npy"
         flat = lambda x: [z for y in x for z in flat(y)] if isinstance(x, list) else [x]  # noqa: E731
         fill = lambda x: [head + [[nan] * D] * (room - len(head)) for head in x]  # noqa: E731
         q = [[head[-rows:] for head in self.q[i]] for i in picked]
         write(put("q"), "e", (len(picked), H, rows, D), flat(q))
+        names = ["q", "k", "v", "lengths", "sink", "slopes"]
         for name, x in (("k", self.k), ("v", self.v)):
-            write(put(name), "e", (len(picked), HKV, room, D), flat([fill(x[i]) for i in picked]))
+            if page:
+                pages, order = self.lay(x, picked, room, page)
+                write(put(f"{name}_cache"), "e", (len(order), page, HKV, D), flat(pages))
+                write(put("table"), "i", (len(picked), room // page), order)
+            else:
+                write(put(name), "e", (len(picked), HKV, room, D), flat([fill(x[i]) for i in picked]))
+        if page:
+            names[1:3] = ["k_cache", "v_cache", "table"]
         write(put("lengths"), "i", (len(picked),), [LENGTHS[i] for i in picked])
         write(put("sink"), "f", (H,), [0.5, -1.0, 2.0, 0.0])
         write(put("slopes"), "f", (H,), [-0.5, -0.1, -0.02, 0.01])
         command = [self.run, str(self.folder / "source.mlir"), "--device=sim", "--sim-seeds=1", *options]
-        for name in ("q", "k", "v", "lengths", "sink", "slopes"):
+        for name in names:
             command.append(f"--input={name}={put(name)}")
         command += [f"--output={name}={put(name)}" for name in ("o", "lse")]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -136,8 +163,8 @@ class Case:
         picked = [2, 0, 1, 2]
         for i, bits in zip(picked, self.call(picked, 512, few, options)):
             differ += bits != alone[i]
-        for rows in (1, self.rows):
-            for i, bits in enumerate(self.call([0, 1, 2], 320, rows, options)):
+        for rows, page in ((1, 0), (self.rows, 0), (2, 16), (self.rows, 64)):
+            for i, bits in enumerate(self.call([0, 1, 2], 320, rows, options, page)):
                 least = min(rows, few)
                 differ += self.cut(bits, least) != self.cut(alone[i], least)
         return differ
@@ -149,10 +176,10 @@ def main():
     for name in names or CASES:
         case = Case(run, Path(folder), name, rows=40)
         fixed = case.count([f"--fixed-split={SPLIT}"])
-        print(f"{name}: {fixed} of 10 differ with a fixed split", flush=True)
+        print(f"{name}: {fixed} of 16 differ with a fixed split", flush=True)
         if name == "causal":
             free = case.count(["--block-n=64"])
-            print(f"{name}: {free} of 10 differ without", flush=True)
+            print(f"{name}: {free} of 16 differ without", flush=True)
 
 
 if __name__ == "__main__":
