@@ -157,6 +157,20 @@ def test_flash_attn():
     assert are_same(run([1, 0, 1], 300)[1:2], run([0], 13))
 
 
+def test_flash_attn_in_one_piece():
+    sequences = Sequences([200, 64], 2, torch.float16)
+
+    def run(picked, room):
+        caches = [torch.full((len(picked), room, 2, 32), torch.nan).half() for _ in "kv"]
+        lengths = [sequences.k[i].shape[0] for i in picked]
+        for b, (i, n) in enumerate(zip(picked, lengths)):
+            caches[0][b, :n], caches[1][b, :n] = sequences.k[i], sequences.v[i]
+        how = dict(cache_seqlens=torch.tensor(lengths).int(), causal=True, num_splits=1)
+        return flash_attn.flash_attn_with_kvcache(sequences.q[picked], *caches, **how)
+
+    assert are_same(run([1, 0, 1], 5000)[1:2], run([0], 200))
+
+
 def test_flashinfer():
     """fixed_split_size counts pages."""
     sequences = Sequences([200, 64, 130], 1, torch.float16)
