@@ -109,6 +109,18 @@ inline int64_t wideNumber() {
   return random(0, 1) ? number : -number;
 }
 
+/// `len` tells where rows or keys stand; some elements are far beyond all positions.
+inline Problem farTableProblem() {
+  Problem problem = randomProblem();
+  while (int64_t(problem.len.elements.size()) < problem.m)
+    problem.len.elements.push_back(random(0, problem.n + 5));
+  for (int64_t &position : problem.len.elements)
+    if (random(0, 3) == 0)
+      position = wideNumber();
+  llvm::sort(problem.len.elements);
+  return problem;
+}
+
 /// What masks compare positions with is far beyond them, or not; the last ids are the largest.
 inline Problem wideProblem() {
   Problem problem = randomProblem();

@@ -461,6 +461,33 @@ TEST(MaskTiles, SearchedBounds) {
             Expect::Sound);
 }
 
+TEST(MaskTiles, SearchesSeeThroughBoundsOfElements) {
+  // What attn-expand-variants and attn-widen-indices write of a table and of an origin.
+  const std::string bounded = "%least = arith.constant -1073676288 : index\n"
+                              "%most = arith.constant 1073676288 : index\n"
+                              "%zero = arith.constant 0 : index\n"
+                              "%end = arith.constant 268435456 : index\n"
+                              "%raised = arith.maxsi %t, %least : index\n"
+                              "%there = arith.minsi %raised, %most : index\n"
+                              "%natural = arith.maxsi %off, %zero : index\n"
+                              "%origin = arith.minsi %natural, %end : index\n"
+                              "%whole = arith.subi %there, %origin : index\n";
+  for (const auto &[table, own] : {std::pair("%n", "%m"), std::pair("%m", "%n")})
+    for (const char *predicate : {"sle", "sgt"})
+      checkMask("%t = tensor.extract %len[" + std::string(table) + "] : tensor<?xindex>\n" +
+                    bounded + "%k = arith.cmpi " + predicate + ", %whole, " + own + " : index",
+                Expect::Exact, 200, true, farTableProblem);
+  // Constants that decide stay.
+  checkMask("%t = tensor.extract %len[%n] : tensor<?xindex>\n"
+            "%least = arith.constant 5 : index\n"
+            "%most = arith.constant 20 : index\n"
+            "%raised = arith.maxsi %t, %least : index\n"
+            "%there = arith.minsi %raised, %most : index\n"
+            "%next = arith.addi %there, %m : index\n"
+            "%k = arith.cmpi sle, %next, %p : index",
+            Expect::Sound, 200, true, farTableProblem);
+}
+
 TEST(MaskTiles, SignsAreRespected) {
   // Neither a division that rounds to zero nor a zero extension is linear for negative numbers.
   const std::string difference = "%d = arith.subi %n, %m : index\n"

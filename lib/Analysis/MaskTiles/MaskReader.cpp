@@ -241,9 +241,17 @@ bool MaskReader::fits(Expr expr, Type type) {
   return magnitude(expr) < int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
 }
 
+using Bounds = std::pair<int64_t, int64_t>;
+
+/// Constants that bound a value, if it is no larger than positions: those of #attn.positions.
+static std::optional<Bounds> findPositionBounds(Value value) {
+  std::optional<Bounds> bounds = bound::findConstantBounds(value);
+  bool isPosition = bounds && bounds->first >= -positionLimit && bounds->second <= positionLimit;
+  return isPosition ? bounds : std::nullopt;
+}
+
 /// Whether the value is a tensor's extent, counts parts or something of it in a loop, or is made of
-/// such by what tiling writes, or is at most one: then it is no larger than positions. Nor are the
-/// numbers of #attn.positions, which constants bound.
+/// such by what tiling writes, or is at most one: then it is no larger than positions.
 static bool isExtent(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<LoopLikeOpInterface>(argument.getOwner()->getParentOp());
@@ -255,9 +263,17 @@ static bool isExtent(Value value) {
     return llvm::all_of(op->getOperands(), isExtent);
   if (isa<arith::MinUIOp>(op))
     return llvm::any_of(op->getOperands(), isExtent);
-  if (auto bounds = bound::findConstantBounds(value))
-    return bounds->first >= -positionLimit && bounds->second <= positionLimit;
-  return isa<tensor::DimOp, CountPartsOp>(op);
+  return findPositionBounds(value) || isa<tensor::DimOp, CountPartsOp>(op);
+}
+
+/// The bounds that are known of a scalar.
+static Bounds findScalarBounds(Value value) {
+  if (value.getDefiningOp<tensor::DimOp>())
+    return {0, positionLimit};
+  if (auto bounds = findPositionBounds(value))
+    return *bounds;
+  int64_t limit = isExtent(value) ? positionLimit : unbounded;
+  return {-limit, limit};
 }
 
 Expr MaskReader::translate(Value value) {
@@ -281,8 +297,8 @@ Expr MaskReader::translate(Value value) {
   else if (Operation *op = value.getDefiningOp())
     result = translateOp(op);
   if (!result && !isPositional(value)) {
-    int64_t limit = isExtent(value) ? positionLimit : unbounded;
-    result = scalar(value, value.getDefiningOp<tensor::DimOp>() ? 0 : -limit, limit);
+    auto [least, greatest] = findScalarBounds(value);
+    result = scalar(value, least, greatest);
   }
   // Of what is constant in a block, only sums are taken apart where that may lose digits.
   if (result && result->isWide && !isSumOfScalars(result) && !isPositional(value))

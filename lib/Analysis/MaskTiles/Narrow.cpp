@@ -115,8 +115,46 @@ static bool isSearch(Expr literal) {
   return elements == 1;
 }
 
+/// `literal` without one constant that bounds a term and never decides whether it is negative; null
+/// where there is none.
+static Expr dropBound(ExprPool &pool, Expr literal, Expr term, int64_t coefficient) {
+  if (term->kind != Kind::Min && term->kind != Kind::Max)
+    return nullptr;
+  Expr rest = pool.scaleAdd(-coefficient, term, literal);
+  // The literal is as large as the least of its values for each operand of the term, or as the
+  // greatest.
+  bool isLeast = (term->kind == Kind::Min) == (coefficient > 0);
+  auto neverDecides = [&](Expr operand) {
+    Expr value = pool.scaleAdd(coefficient, operand, rest);
+    return operand->isConstant() && (isLeast ? value->least >= 0 : value->greatest < 0);
+  };
+  llvm::SmallVector<Expr, 4> kept(term->operands);
+  const auto *bound = llvm::find_if(kept, neverDecides);
+  if (bound == kept.end())
+    return nullptr;
+  kept.erase(bound);
+  Expr left = term->kind == Kind::Min ? pool.min(kept) : pool.max(kept);
+  return pool.scaleAdd(coefficient, left, rest);
+}
+
+/// Without the bounds of what was read, which are beyond all positions so that sums fit
+/// (attn-widen-indices): an element at the running position is found by a search only as it is.
+static Expr dropBounds(ExprPool &pool, Expr literal) {
+  if (literal->kind != Kind::Sum) {
+    Expr next = dropBound(pool, literal, literal, 1);
+    return next ? dropBounds(pool, next) : literal;
+  }
+  for (auto [term, coefficient] : llvm::zip_equal(literal->operands, literal->coefficients))
+    if (Expr next = dropBound(pool, literal, term, coefficient))
+      return dropBounds(pool, next);
+  return literal;
+}
+
 Expr narrowLiteral(ExprPool &pool, Expr literal) {
-  if (!literal->isWide || isSearch(literal))
+  if (!literal->isWide)
+    return literal;
+  literal = dropBounds(pool, literal);
+  if (isSearch(literal))
     return literal;
   // Its sign is all that counts.
   return narrowTo(pool, literal, -1, 0);

@@ -1,6 +1,7 @@
 """Writes a .npy file without NumPy: npy.py PATH DTYPE SHAPE [BYTES], e.g. npy.py q.npy '<f4' 1,1,2,64.
 
-Its elements are zeros, or integers of '<i4' that come after an equals sign: npy.py t.npy '<i4' 2,2 =3,-1,0,7.
+Its elements are zeros, or integers of '<i4' that come after an equals sign: npy.py t.npy '<i4' 2,2 =3,-1,0,7. A part
+of them may be an interval: =0:128,384:512.
 """
 
 import struct
@@ -15,7 +16,8 @@ for extent in extents:
     count *= extent
 last = sys.argv[4] if len(sys.argv) > 4 else str(count * int(dtype[-1]))
 if last.startswith("="):
-    data = b"".join(struct.pack("<i", int(each)) for each in last[1:].split(","))
+    ends = [[int(end) for end in each.split(":")] for each in last[1:].split(",")]
+    data = b"".join(struct.pack("<i", x) for first, *end in ends for x in range(first, *end or [first + 1]))
 else:
     data = bytes(int(last))
 with open(path, "wb") as file:
