@@ -218,7 +218,10 @@ static int64_t countOthers(const Machine &machine, const GradBlock &block, const
   bool isSome = work.maskOperations > reserves.some;
   bool hasRanges = work.otherRanges > 0 || isSome;
   // What masks read waits in registers where sums leave few, as what scores read for a derivative.
-  bool reads = ((work.readsMask || work.gathersMask) && columns > machine.getWarpgroupRows()) ||
+  // So do positions that a table tells, where the mask and the score have them and rows run.
+  bool isNarrow = columns <= machine.getWarpgroupRows();
+  bool hasTables = block.rowsRun && work.tablesOfScore > 0;
+  bool reads = ((work.readsMask || work.gathersMask) && !isNarrow) || hasTables ||
                (work.gathersScore && work.derivesScores);
   // Constants and values between the steps of a function that takes dozens of instructions.
   bool hasFunction = work.hasFactor || work.isLong;
@@ -242,7 +245,10 @@ static int64_t countOthers(const Machine &machine, const GradBlock &block, const
                                          : 0;
   // Products that sum over padding do not start with the numbers of rows.
   int64_t padding = isUneven(machine, block) ? tile : 0;
-  return machine.product.registers + first + second + padding;
+  // Both positions of a score, told by the call.
+  bool hasPlaces = hasTables && (work.shiftsScore || (isNarrow && work.tablesOfScore > 1));
+  int64_t places = hasPlaces ? reserves.both : 0;
+  return machine.product.registers + first + second + places + padding;
 }
 
 /// Whether a count was compared with ptxas: not for elements of several factors, nor for rows of

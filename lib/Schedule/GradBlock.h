@@ -57,6 +57,10 @@ struct GradWork {
   int64_t heldTiles = 0;
   /// Whether a function of scores is computed, perhaps of what it reads for each of them.
   bool hasScore = false, gathersScore = false;
+  /// Its reads of sorted tables, as those of positions, and whether it adds an origin to a
+  /// position.
+  int64_t tablesOfScore = 0;
+  bool shiftsScore = false;
   /// Whether the log-sum-exp of a row is two numbers, in a pass in which rows run.
   bool readsLow = false;
   /// Whether the gradients of scores are computed from the scores, perhaps by functions that a GPU

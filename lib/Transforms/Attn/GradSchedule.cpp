@@ -109,6 +109,8 @@ static GradWork measureAll(ScoredOpInterface op) {
   RegionWork score = measureRegion(op.getScore());
   work.hasScore = !op.getScore().empty();
   work.gathersScore = score.gathers;
+  work.tablesOfScore = score.tables;
+  work.shiftsScore = score.shifts > 0;
   if (auto keyValue = dyn_cast<AttentionGradKeyValueOp>(op.getOperation()))
     work.readsLow = bool(keyValue.getNegLow2());
   if (work.derivesScores || work.hasFactor || score.isLong || score.weight > mostScoreWork)

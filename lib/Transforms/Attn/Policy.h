@@ -38,7 +38,9 @@ enum Trait : unsigned {
   /// products and exponentials, whose energy counts.
   Edge = 256,
   /// Values of more than 128 columns.
-  WideValues = 512
+  WideValues = 512,
+  /// Sorted tables tell where rows stand.
+  RowTables = 1024
 };
 
 /// A row holds for D and Dv up to `columns`, problems with one of the traits `any` (0: all) and

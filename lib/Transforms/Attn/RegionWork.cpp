@@ -74,6 +74,8 @@ static void measure(Region &region, RegionWork &work) {
     if (isGather)
       work.gathersRowsAlone = isOfRows && (work.gathersRowsAlone || !work.gathers);
     work.gathers |= isGather;
+    work.tables += isGather && readsSorted(op);
+    work.shifts += shiftsPosition(op);
     if (isOfRows)
       continue;
     work.gathersApart |= isGather && !llvm::all_of(op.getOperands(), isShared);

@@ -30,6 +30,8 @@ struct RegionWork {
   /// table once for each of its rows, and bounds of loops are found in it: it is a position of a
   /// row as much as the row's own.
   bool gathersRowsAlone = false;
+  /// Reads of sorted tables, and positions that a number of the call is added to.
+  int64_t tables = 0, shifts = 0;
   /// Conditions on a row and a key together: a mask that bounds keys from both sides has two.
   int64_t scoreConditions = 0;
 };

@@ -89,6 +89,7 @@ static unsigned getTraits(const GPUProblem &problem) {
   return (problem.isMasked ? Masked : 0) |
          (problem.isMasked && problem.scoreReadsTensors ? BiasUnderMask : 0) |
          (gathersBeyondRows(problem) ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
+         (problem.work.gathersRowsAlone ? RowTables : 0) |
          (problem.splits > 1 || problem.fixedSplit ? Split : 0) | (isWindow(problem) ? Window : 0) |
          (isEdge(problem) ? Edge : 0) | (problem.valueDim > 128 ? WideValues : 0) |
          (problem.hasFactors                              ? Factors

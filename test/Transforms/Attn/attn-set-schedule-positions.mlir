@@ -26,6 +26,16 @@ func.func @origins(%q: !t, %row: tensor<1xi32>, %key: tensor<1xi32>, %total: ten
   return %o : !t
 }
 
+// At D = 64 tables take registers that three consumers do not have.
+// CHECK-LABEL: func.func @narrow
+// CHECK: #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, slack = 0, hold = true>}
+func.func @narrow(%q: tensor<?x?x?x64xbf16>, %rows: tensor<?xi32>, %total: tensor<2xi32>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %q, %q variants [#attn.positions<own, own, table, own>, #attn.causal<bottom_right>]
+    captures(%rows, %total : tensor<?xi32>, tensor<2xi32>)
+    : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+
 // CHECK-LABEL: func.func @keys
 // CHECK-NOT: stay = true
 func.func @keys(%q: !t, %keys: tensor<?xi32>, %total: tensor<2xi32>) -> !t {
