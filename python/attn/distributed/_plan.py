@@ -77,9 +77,7 @@ class Plan:
         alike."""
         if self.method == "ulysses":
             return "own", "own"
-        kinds = _find_kind(self.rows), _find_kind(self.fetched if self.method == "gather" else self.keys)
-        # Kernels find where a table passes another one, and not where it passes a counted position.
-        return ("table", "table") if "table" in kinds else kinds
+        return _find_kind(self.rows), _find_kind(self.fetched if self.method == "gather" else self.keys)
 
     @functools.cached_property
     def most_moved(self) -> int:
