@@ -10,43 +10,16 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "attn/Compiler.h"
-#include "gtest/gtest.h"
+#include "test/Unit/SpecCall.h"
 #include <cmath>
 #include <numeric>
 #include <random>
 
 using namespace attn;
+using namespace attn::test;
 
 namespace {
 constexpr int64_t kHeads = 4, kKeyHeads = 2, kRows = 11, kKeys = 14, kD = 8;
-
-/// (1, heads, rows, D) in memory, or any other shape.
-struct Floats {
-  explicit Floats(std::vector<int64_t> extents) : shape(std::move(extents)) {
-    data.resize(
-        std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<int64_t>()));
-  }
-  /// These rows of each head.
-  Floats take(const std::vector<int32_t> &rows) const {
-    std::vector<int64_t> extents = shape;
-    extents[2] = static_cast<int64_t>(rows.size());
-    Floats taken(extents);
-    int64_t columns = shape.size() > 3 ? shape[3] : 1;
-    for (int64_t h = 0; h < shape[1]; ++h)
-      for (size_t i = 0; i < rows.size(); ++i)
-        for (int64_t d = 0; d < columns; ++d)
-          taken.data[(h * extents[2] + int64_t(i)) * columns + d] =
-              data[(h * shape[2] + rows[i]) * columns + d];
-    return taken;
-  }
-  TensorView view() {
-    return {data.data(), DataType::F32, static_cast<int32_t>(shape.size()), shape.data(), nullptr};
-  }
-
-  std::vector<int64_t> shape;
-  std::vector<float> data;
-};
 
 struct Results {
   Floats output, lse, dQuery, dKey, dValue, dSlopes{{kHeads}};
@@ -64,7 +37,7 @@ struct Problem {
   }
 
   /// Of these rows and keys, which are all that there are where positions are the call's own.
-  Results run(AttentionSpec spec, std::vector<int32_t> rows, const std::vector<int32_t> &keys);
+  Results run(const AttentionSpec &spec, std::vector<int32_t> rows, std::vector<int32_t> keys);
 
   Floats query{{1, kHeads, kRows, kD}}, key{{1, kKeyHeads, kKeys, kD}},
       value{{1, kKeyHeads, kKeys, kD}}, dOutput{{1, kHeads, kRows, kD}}, slopes{{kHeads}};
@@ -74,36 +47,45 @@ struct Problem {
 };
 } // namespace
 
-Results Problem::run(AttentionSpec spec, std::vector<int32_t> rows,
-                     const std::vector<int32_t> &keys) {
-  Floats q = query.take(rows), k = key.take(keys), v = value.take(keys), back = dOutput.take(rows);
+/// These rows of each head of (1, heads, rows, D) or (1, heads, rows).
+static Floats take(const Floats &of, const std::vector<int32_t> &rows) {
+  std::vector<int64_t> extents = of.shape;
+  extents[2] = static_cast<int64_t>(rows.size());
+  Floats taken(extents);
+  int64_t columns = extents.size() > 3 ? extents[3] : 1;
+  for (int64_t h = 0; h < extents[1]; ++h)
+    for (size_t i = 0; i < rows.size(); ++i)
+      for (int64_t d = 0; d < columns; ++d)
+        taken.data[(h * extents[2] + int64_t(i)) * columns + d] =
+            of.data[(h * of.shape[2] + rows[i]) * columns + d];
+  return taken;
+}
+
+Results Problem::run(const AttentionSpec &spec, std::vector<int32_t> rows,
+                     std::vector<int32_t> keys) {
+  Floats q = take(query, rows), k = take(key, keys), v = take(value, keys),
+         back = take(dOutput, rows);
   Results found{q, Floats({1, kHeads, q.shape[2]}), q, k, v};
-  auto view = [](void *data, DataType type, const std::vector<int64_t> &shape) {
-    return TensorView{data, type, static_cast<int32_t>(shape.size()), shape.data(), nullptr};
-  };
-  std::vector<int32_t> total = {kRows, kKeys}, first = {keys.front()};
-  const std::vector<int64_t> one = {1}, two = {2}, ofRows = {q.shape[2]}, ofIds = {1, kRows},
-                             ofKeyIds = {1, kKeys};
+  std::vector<int32_t> total = {kRows, kKeys};
+  const std::vector<int64_t> one = {1}, two = {2}, ofIds = {1, kRows}, ofKeyIds = {1, kKeys};
+  const std::vector<int64_t> extents[] = {{q.shape[2]}, {k.shape[2]}};
   std::vector<LaunchArgument> arguments = {q.view(), k.view(), v.view()};
-  if (spec.rowPositions == Positions::Table)
-    arguments.emplace_back(view(rows.data(), DataType::I32, ofRows));
-  if (spec.keyPositions == Positions::Origin)
-    arguments.emplace_back(view(first.data(), DataType::I32, one));
-  if (spec.rowPositions != Positions::Own)
-    arguments.emplace_back(view(total.data(), DataType::I32, two));
-  arguments.emplace_back(view(queryIds.data(), DataType::I32, ofIds));
-  arguments.emplace_back(view(keyIds.data(), DataType::I32, ofKeyIds));
+  for (auto [kind, positions] :
+       {std::pair(spec.rowPositions, &rows), std::pair(spec.keyPositions, &keys)}) {
+    // An origin is the first element.
+    if (kind != Positions::Own)
+      arguments.emplace_back(
+          makeView(positions->data(), DataType::I32,
+                   kind == Positions::Origin ? one : extents[positions == &keys]));
+  }
+  if (spec.rowPositions != Positions::Own || spec.keyPositions != Positions::Own)
+    arguments.emplace_back(makeView(total.data(), DataType::I32, two));
+  arguments.emplace_back(makeView(queryIds.data(), DataType::I32, ofIds));
+  arguments.emplace_back(makeView(keyIds.data(), DataType::I32, ofKeyIds));
   arguments.emplace_back(slopes.view());
-  arguments.emplace_back(view(&seed, DataType::I64, one));
-  auto call = [&](bool isGradient, std::vector<Floats *> more) {
-    spec.isGradient = isGradient;
-    Result<CompiledFunction> function = compile(spec);
-    ASSERT_TRUE(bool(function)) << function.getStatus().str() << getSource(spec);
-    std::vector<LaunchArgument> all = arguments;
-    for (Floats *floats : more)
-      all.emplace_back(floats->view());
-    Status status = function->run(all);
-    ASSERT_TRUE(status.ok()) << status.str();
+  arguments.emplace_back(makeView(&seed, DataType::I64, one));
+  auto call = [&](bool isGradient, const std::vector<Floats *> &more) {
+    callSpec(spec, isGradient, arguments, more);
   };
   call(false, {&found.output, &found.lse});
   call(true, {&found.output, &found.lse, &back, &found.dQuery, &found.dKey, &found.dValue,
@@ -145,9 +127,9 @@ TEST(PositionsSpecTest, RowsOfTheWholeInTwoCalls) {
   for (const std::vector<int32_t> &rows :
        {std::vector<int32_t>{0, 1, 2, 9, 10}, std::vector<int32_t>{3, 4, 5, 6, 7, 8}}) {
     Results part = problem.run(spec, rows, keys);
-    expectNear(part.output, whole.output.take(rows), "output");
-    expectNear(part.lse, whole.lse.take(rows), "lse");
-    expectNear(part.dQuery, whole.dQuery.take(rows), "dQuery");
+    expectNear(part.output, take(whole.output, rows), "output");
+    expectNear(part.lse, take(whole.lse, rows), "lse");
+    expectNear(part.dQuery, take(whole.dQuery, rows), "dQuery");
     for (auto [sum, of] : {std::pair(&sums.dKey, &part.dKey), std::pair(&sums.dValue, &part.dValue),
                            std::pair(&sums.dSlopes, &part.dSlopes)})
       for (size_t i = 0; i < sum->data.size(); ++i)
@@ -158,21 +140,36 @@ TEST(PositionsSpecTest, RowsOfTheWholeInTwoCalls) {
   expectNear(sums.dSlopes, whole.dSlopes, "dSlopes");
 }
 
-TEST(PositionsSpecTest, KeysFromAnOriginOn) {
+/// Rows from 6 on keep keys from 3 on alone, by the window, and the first five rows the first
+/// eight, by the diagonal.
+TEST(PositionsSpecTest, EachKindOfPositions) {
   Problem problem;
   AttentionSpec spec = makeSpec();
-  std::vector<int32_t> all(kRows), keys(kKeys);
-  std::iota(all.begin(), all.end(), 0);
-  std::iota(keys.begin(), keys.end(), 0);
-  Results whole = problem.run(spec, all, keys);
-  // By the window these rows keep keys from 3 on alone.
-  std::vector<int32_t> rows = {6, 8, 10}, last(keys.begin() + 3, keys.end());
-  spec.rowPositions = Positions::Table;
-  spec.keyPositions = Positions::Origin;
-  Results part = problem.run(spec, rows, last);
-  expectNear(part.output, whole.output.take(rows), "output");
-  expectNear(part.lse, whole.lse.take(rows), "lse");
-  expectNear(part.dQuery, whole.dQuery.take(rows), "dQuery");
+  auto list = [](int32_t first, int32_t last) {
+    std::vector<int32_t> found(last - first);
+    std::iota(found.begin(), found.end(), first);
+    return found;
+  };
+  Results whole = problem.run(spec, list(0, kRows), list(0, kKeys));
+  struct Part {
+    Positions ofRows, ofKeys;
+    std::vector<int32_t> rows, keys;
+  };
+  using enum Positions;
+  // Of a document that the rows are not in, tables may leave keys out too.
+  for (const Part &part :
+       {Part{Own, Table, list(0, 5), list(0, 8)}, Part{Origin, Own, list(6, kRows), list(0, kKeys)},
+        Part{Origin, Table, list(6, kRows), list(6, kKeys)},
+        Part{Table, Origin, {6, 8, 10}, list(3, kKeys)},
+        Part{Table, Table, {6, 8, 10}, {6, 7, 8, 9, 10, 11, 12, 13}}}) {
+    SCOPED_TRACE(testing::Message() << int(part.ofRows) << ' ' << int(part.ofKeys));
+    spec.rowPositions = part.ofRows;
+    spec.keyPositions = part.ofKeys;
+    Results found = problem.run(spec, part.rows, part.keys);
+    expectNear(found.output, take(whole.output, part.rows), "output");
+    expectNear(found.lse, take(whole.lse, part.rows), "lse");
+    expectNear(found.dQuery, take(whole.dQuery, part.rows), "dQuery");
+  }
 }
 
 TEST(PositionsSpecTest, NotWithOtherPlaces) {

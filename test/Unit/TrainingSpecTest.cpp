@@ -10,31 +10,16 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "attn/Compiler.h"
-#include "gtest/gtest.h"
+#include "test/Unit/SpecCall.h"
 #include <cmath>
 #include <functional>
 #include <random>
 
 using namespace attn;
+using namespace attn::test;
 
 namespace {
 constexpr int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kRows = 5, kKeys = 9, kD = 8, kDv = 16;
-
-struct Floats {
-  std::vector<int64_t> shape;
-  std::vector<float> data;
-
-  explicit Floats(std::vector<int64_t> shape) : shape(std::move(shape)) {
-    int64_t count = 1;
-    for (int64_t extent : this->shape)
-      count *= extent;
-    data.resize(count);
-  }
-  TensorView view() {
-    return {data.data(), DataType::F32, static_cast<int32_t>(shape.size()), shape.data(), nullptr};
-  }
-};
 
 /// One call of the attention of a spec, and of its gradients.
 struct Call {
@@ -72,41 +57,28 @@ struct Call {
 void Call::run() {
   const std::vector<int64_t> one = {1}, batch = {kBatch}, rows = {kBatch, kRows},
                              keys = {kBatch, kKeys};
-  auto view = [](void *data, DataType type, const std::vector<int64_t> &shape) {
-    return TensorView{data, type, static_cast<int32_t>(shape.size()), shape.data(), nullptr};
-  };
   std::vector<LaunchArgument> arguments = {query.view(), key.view(), value.view()};
   if (spec.hasLengths)
-    arguments.emplace_back(view(lengths.data(), DataType::I32, batch));
+    arguments.emplace_back(makeView(lengths.data(), DataType::I32, batch));
   if (spec.hasDocuments) {
-    arguments.emplace_back(view(queryIds.data(), DataType::I32, rows));
-    arguments.emplace_back(view(keyIds.data(), DataType::I32, keys));
+    arguments.emplace_back(makeView(queryIds.data(), DataType::I32, rows));
+    arguments.emplace_back(makeView(keyIds.data(), DataType::I32, keys));
   }
   if (spec.hasAlibi)
     arguments.emplace_back(slopes.view());
   if (spec.dropout > 0)
-    arguments.emplace_back(view(&seed, DataType::I64, one));
+    arguments.emplace_back(makeView(&seed, DataType::I64, one));
   if (spec.hasScale)
     arguments.emplace_back(0.4f);
   if (spec.hasSink)
     arguments.emplace_back(sink.view());
-  auto call = [&](bool isGradient, const std::vector<Floats *> &more) {
-    spec.isGradient = isGradient;
-    Result<CompiledFunction> function = compile(spec);
-    ASSERT_TRUE(bool(function)) << function.getStatus().str() << getSource(spec);
-    std::vector<LaunchArgument> all = arguments;
-    for (Floats *floats : more)
-      all.emplace_back(floats->view());
-    Status status = function->run(all);
-    ASSERT_TRUE(status.ok()) << status.str();
-  };
-  ASSERT_NO_FATAL_FAILURE(call(false, {&output, &lse}));
+  ASSERT_NO_FATAL_FAILURE(callSpec(spec, false, arguments, {&output, &lse}));
   std::vector<Floats *> more = {&output, &lse, &dOutput, &dQuery, &dKey, &dValue};
   if (spec.hasSink)
     more.push_back(&dSink);
   if (spec.hasAlibi)
     more.push_back(&dSlopes);
-  call(true, more);
+  callSpec(spec, true, arguments, more);
 }
 
 bool Call::isKept(int64_t b, int64_t m, int64_t n) const {
