@@ -195,14 +195,9 @@ Error Runner::writeOutputs() {
 }
 
 Expected<Report> Runner::run() {
-  Expected<Source> parsed = readSource(context, options.file, options.entry, options.withGradients);
-  if (!parsed)
-    return parsed.takeError();
-  source = std::move(*parsed);
-  Expected<Binding> bound = bindShapes(source, options);
-  if (!bound)
-    return bound.takeError();
-  binding = std::move(*bound);
+  if (Error error = bind(readSource(context, options.file, options.entry, options.withGradients),
+                         options, source, binding))
+    return std::move(error);
   if (!options.predict)
     if (Error error = binding.checkMemory(source.signature, options.check))
       return std::move(error);

@@ -346,8 +346,15 @@ Expected<Binding> Binder::run() {
   return std::move(binding);
 }
 
-Expected<Binding> bindShapes(const Source &source, const RunOptions &options) {
-  return Binder(source, options).run();
+Error bind(Expected<Source> found, const RunOptions &options, Source &source, Binding &binding) {
+  if (!found)
+    return found.takeError();
+  source = std::move(*found);
+  Expected<Binding> bound = Binder(source, options).run();
+  if (!bound)
+    return bound.takeError();
+  binding = std::move(*bound);
+  return Error::success();
 }
 
 } // namespace attn

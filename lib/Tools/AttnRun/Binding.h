@@ -29,8 +29,10 @@ struct Binding {
   llvm::Error checkMemory(const KernelSignature &signature, bool withReference) const;
 };
 
-/// Takes extents from the types, the files given as inputs and --shape, which must agree.
-llvm::Expected<Binding> bindShapes(const Source &source, const RunOptions &options);
+/// Takes a source, if it is one, and extents from the types, the files given as inputs and --shape,
+/// which must agree.
+llvm::Error bind(llvm::Expected<Source> found, const RunOptions &options, Source &source,
+                 Binding &binding);
 
 /// The value of one argument.
 struct ArgumentValue {

@@ -141,14 +141,9 @@ Error InterpreterRunner::reportResults(const InterpreterResult &result, mlir::Mo
 }
 
 Expected<Report> InterpreterRunner::run(mlir::MLIRContext &context) {
-  Expected<Source> parsed = readSource(context, options.file, options.entry, options.withGradients);
-  if (!parsed)
-    return parsed.takeError();
-  source = std::move(*parsed);
-  Expected<Binding> bound = bindShapes(source, options);
-  if (!bound)
-    return bound.takeError();
-  binding = std::move(*bound);
+  if (Error error = bind(readSource(context, options.file, options.entry, options.withGradients),
+                         options, source, binding))
+    return std::move(error);
   if (!options.count)
     if (Error error = binding.checkMemory(source.signature, /*withReference=*/true))
       return std::move(error);

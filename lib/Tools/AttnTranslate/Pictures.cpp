@@ -58,16 +58,10 @@ private:
 } // namespace
 
 Error Artist::bind(StringRef text) {
-  Expected<Source> parsed =
-      parseSource(context, MemoryBuffer::getMemBufferCopy(text), options.file, options.entry,
-                  /*withGradients=*/false);
-  if (!parsed)
-    return parsed.takeError();
-  source = std::move(*parsed);
-  Expected<Binding> bound = bindShapes(source, options);
-  if (!bound)
-    return bound.takeError();
-  binding = std::move(*bound);
+  if (Error error = attn::bind(parseSource(context, MemoryBuffer::getMemBufferCopy(text),
+                                           options.file, options.entry, /*withGradients=*/false),
+                               options, source, binding))
+    return error;
   // Scalars, such as a scale, say nothing about tiles and time, as long as no mask reads them.
   for (auto [facts, type] : zip_equal(source.arguments, source.signature.arguments))
     if (type.isScalar)
