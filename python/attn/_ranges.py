@@ -64,6 +64,9 @@ def mask_ranges(
     tensors = Tensors(SimpleNamespace(device=-1))  # type: ignore[arg-type]
     for heads_of, length in ((heads, m), (heads, n), (heads, n)):
         tensors.add_shape((batches, heads_of, length, 8), "f32")
+    for capture in source.captures:
+        if capture.own is not None:
+            refuse(capture.name, "the whole array", "a part of one", "what a mask keeps is found for all rows and keys")
     arrays = [_to_host(x) for x in source.arrays]
     tensors.add_captures(list_captures(source, by_slot=False), arrays)
     rows = -(-m // tile[0])

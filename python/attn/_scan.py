@@ -17,13 +17,16 @@ import sys
 import types
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from . import _arrays, _functions, _symbols
-from ._library import Error
+from . import _arrays, _dynamo, _functions, _symbols
+from ._library import Error, refuse
 
 # Names that are read of an object, one after the other.
 Path = Tuple[str, ...]
 # The paths that a code reads of what a name holds; None where it does something else with it.
 Paths = Optional[Tuple[Path, ...]]
+
+# A dimension of an array and the letter of the position that it belongs to, "m" or "n".
+Own = Tuple[int, str]
 
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
 LIBRARIES = (__name__.partition(".")[0], "numpy", "torch", "jax", "math", "ml_dtypes")
@@ -43,21 +46,37 @@ class Captured:
     """An array marked by `attn.tensor` or `attn.assume_sorted`, or one of positions: no element of
     it is below 0, so that none of them counts from the end where it is an index."""
 
-    def __init__(self, array: Any, is_sorted: bool = False, is_natural: bool = False) -> None:
+    def __init__(
+        self, array: Any, is_sorted: bool = False, is_natural: bool = False, own: Optional[Own] = None
+    ) -> None:
+        """`own` where one dimension is read at the positions of the call, whatever the whole is."""
         if not _arrays.is_array(array):
             raise Error(
                 "invalid argument",
                 "expected a NumPy array or PyTorch tensor, got " + _arrays.describe_type(array),
             )
-        self.array, self.is_sorted, self.is_natural = array, is_sorted, is_natural
+        self.array, self.is_sorted, self.is_natural, self.own = array, is_sorted, is_natural, own
 
     @property
     def shape(self) -> Tuple[int, ...]:
         return tuple(self.array.shape)
 
     def __getitem__(self, index: Any) -> Any:
+        if self.own is not None and _dynamo.is_compiling():
+            refuse_parts()
         trace = getattr(_symbols.active, "trace", None)
         return self.array[index] if trace is None else trace.proxy(self, "captured", None)[index]
+
+
+@_dynamo.assume_constant
+def refuse_parts() -> None:
+    """Dynamo hands an array over without what is said of it."""
+    refuse(
+        "mask or score",
+        "whole arrays under torch.compile",
+        "one of attn.distributed.rows or keys",
+        "call context_parallel_attention outside of what is compiled, or give the whole array",
+    )
 
 
 # ===- What a code reads -----------------------------------------------------------------------===#
@@ -404,7 +423,7 @@ class Scan:
         elif kind is Captured:
             self.is_foreign |= _arrays.is_foreign(value.array)
             self.arrays.append(value.array)
-            facts = (value.is_sorted, value.is_natural)
+            facts = (value.is_sorted, value.is_natural, value.own)
             self.key.append((value.array.dtype, len(value.array.shape), facts))
         elif kind in (tuple, list):
             self.key.append((kind, len(value)))

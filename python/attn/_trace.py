@@ -25,6 +25,7 @@ from ._scan import (
     PLAIN,
     UNSEEN,
     Captured,
+    Own,
     Path,
     Paths,
     Scan,
@@ -70,8 +71,9 @@ class Capture:
         slot: Optional[int],
         is_sorted: bool,
         is_natural: bool = False,
+        own: Optional[Own] = None,
     ) -> None:
-        self.name, self.slot = name, slot
+        self.name, self.slot, self.own = name, slot, own
         self.is_sorted, self.is_natural = is_sorted, is_natural
         self.element = _arrays.type_name(array.dtype) or ""
         # Any byte but 0 is true, where views make bools of bytes: they are read as bytes.
@@ -347,7 +349,7 @@ class Trace:
 
     def capture(self, captured: Captured, name: str, slot: Optional[int]) -> Capture:
         # The same array under two names may be two arrays in the next call.
-        key = id(captured.array) if slot is None else slot
+        key: Any = (id(captured.array), captured.own) if slot is None else slot
         known = self._by_array.get(key)
         if known is not None:
             return known
@@ -367,7 +369,7 @@ class Trace:
             unique, count = f"{stem}_{count}", count + 1
         self._names.add(unique)
         capture = Capture(
-            unique, captured.array, slot, captured.is_sorted, captured.is_natural
+            unique, captured.array, slot, captured.is_sorted, captured.is_natural, captured.own
         )
         self.captures.append(capture)
         self.arrays.append(captured.array)
@@ -402,13 +404,16 @@ class Trace:
                     f"{_operations.kind(index)}",
                     "convert it by attn.to_int(x), x.to(int) or x.long()",
                 )
+            if capture.own is not None and capture.own[0] == dim:
+                _check_own(capture, index)
             index = place(self, capture, dim, index)
             names.append(_operations.to_type(self, index, "index").name)
         source, type_ = "%" + capture.name, capture.type
         if capture.is_sorted:
             text = f"attn.assume nondecreasing {source} : {capture.ir_type}"
             source = self._emit_before(("sorted", capture.name), text, "").name
-        text = f"tensor.extract {source}[{', '.join(names)}] : {capture.ir_type}"
+        mark = "" if capture.own is None else f" {{attn.own = array<i64: {capture.own[0]}>}}"
+        text = f"tensor.extract {source}[{', '.join(names)}]{mark} : {capture.ir_type}"
         value = self.emit(text, type_)
         if capture.is_natural:
             value.low = 0
@@ -592,6 +597,18 @@ class Trace:
         type_ = "f32" if what == "score" else "i1"
         value = _operations.to_type(self, result, type_)
         return [*self.lines, f"attn.yield {value.name} : {type_}"]
+
+
+def _check_own(capture: Capture, index: Any) -> None:
+    """Of a dimension of which there is a part alone."""
+    dim, letter = capture.own or (0, "m")
+    if getattr(index, "name", None) != f"%{letter}":
+        what = "row" if letter == "m" else "key"
+        fail(
+            f"{capture.name}: expected the {what} of the function as index {dim}, along which the array is "
+            f"sharded as {what}s are, got another one",
+            "give the whole array where it is read elsewhere",
+        )
 
 
 def _copy_globals(function: types.FunctionType) -> Dict[str, Any]:

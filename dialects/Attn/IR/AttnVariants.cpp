@@ -121,6 +121,12 @@ bool attn::readsOwn(ScoredOpInterface op, unsigned position) {
   return !positions || positions.getPlacement(position) == Placement::Own;
 }
 
+bool attn::isOwnIndex(OpOperand &index) {
+  auto dims = index.getOwner()->getAttrOfType<DenseI64ArrayAttr>(kOwnAttrName);
+  // The first operand is the tensor.
+  return dims && llvm::is_contained(dims.asArrayRef(), int64_t(index.getOperandNumber()) - 1);
+}
+
 Value attn::buildMask(OpBuilder &builder, Location loc, Attribute variant, const Position &at,
                       ValueRange captures) {
   RegionBuilder b(builder, loc);
@@ -341,12 +347,16 @@ void Places::finish(Region &region) {
     for (Operation *maker = there.getDefiningOp(); maker && maker->getBlock() == &block;
          maker = maker->getOperand(0).getDefiningOp())
       makers.insert(maker);
-    auto isOther = [&](OpOperand &use) { return !makers.contains(use.getOwner()); };
+    auto isOther = [&](OpOperand &use) {
+      return !makers.contains(use.getOwner()) && !isOwnIndex(use);
+    };
     rewriter.replaceUsesWithIf(own, there, isOther);
     for (Operation *maker : makers)
       if (maker->use_empty())
         rewriter.eraseOp(maker);
   }
+  for (Operation &inner : block)
+    inner.removeAttr(kOwnAttrName);
 }
 
 void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {

@@ -53,6 +53,13 @@ PositionsAttr findPositions(ScoredOpInterface op);
 /// Whether a captured tensor that is read at b, h, m or n (0 to 3) is read at the op's own.
 bool readsOwn(ScoredOpInterface op, unsigned position);
 
+/// Of a read of a captured tensor: the dimensions that are read at the op's own positions wherever
+/// regions mean those of a whole (s29), `array<i64>`.
+constexpr llvm::StringLiteral kOwnAttrName = "attn.own";
+
+/// Whether an operand of a read is such an index.
+bool isOwnIndex(mlir::OpOperand &index);
+
 /// Replaces the op's `variants` by regions: scores compose in order, masks are conjoined, regions
 /// already there come first. Positions are computed at the beginning of each region. Does nothing
 /// to an op without variants.

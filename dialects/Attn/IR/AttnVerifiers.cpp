@@ -106,6 +106,26 @@ static bool isAllowedInRegion(Operation *parent, Operation &op) {
          isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op.getDialect());
 }
 
+static LogicalResult verifyOwn(Operation &op, Region &region) {
+  Attribute attr = op.getAttr(kOwnAttrName);
+  if (!attr)
+    return success();
+  auto dims = dyn_cast<DenseI64ArrayAttr>(attr);
+  if (!dims || !isa<tensor::ExtractOp>(op))
+    return op.emitOpError("expected ")
+           << kOwnAttrName << " of dimensions of a tensor.extract, got " << attr;
+  for (int64_t dim : dims.asArrayRef()) {
+    if (dim < 0 || dim + 1 >= int64_t(op.getNumOperands()))
+      return op.emitOpError("expected dimensions of the tensor in ")
+             << kOwnAttrName << ", got " << dim;
+    auto index = dyn_cast<BlockArgument>(op.getOperand(dim + 1));
+    if (!index || index.getOwner() != &region.front())
+      return op.emitOpError("expected a position of the region as index ")
+             << dim << ", which is the op's own";
+  }
+  return success();
+}
+
 static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region &region,
                                           TypeRange arguments, Type result) {
   if (region.empty())
@@ -123,6 +143,10 @@ static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region 
       diag.attachNote(inner.getLoc()) << "the op";
       return diag;
     }
+    // attention_c24: dimensions that are read at the op's own have positions of the region as
+    // indices
+    if (failed(verifyOwn(inner, region)))
+      return failure();
     // attention_c13: what a region computes are scalars
     for (Type type : inner.getResultTypes())
       if (!isScalar(type))

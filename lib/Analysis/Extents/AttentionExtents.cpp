@@ -143,11 +143,12 @@ void ExtentFinder::visitReads(ScoredOpInterface op, mlir::Region &region) {
     return;
   unsigned first = region.getNumArguments() - 4;
   region.walk([&](mlir::tensor::ExtractOp extract) {
-    for (auto [dim, index] : enumerate(extract.getIndices())) {
+    for (auto [dim, operand] : enumerate(extract.getIndicesMutable())) {
+      mlir::Value index = operand.get();
       auto [argument, shift] = findPosition(index);
       bool isPosition =
           argument && argument.getOwner() == &region.front() && argument.getArgNumber() >= first;
-      if (isPosition && !readsOwn(op, argument.getArgNumber() - first))
+      if (isPosition && !isOwnIndex(operand) && !readsOwn(op, argument.getArgNumber() - first))
         continue;
       if (isPosition && shift >= 0)
         requireRead(op, extract.getTensor(), dim, argument.getArgNumber() - first, shift);

@@ -12,5 +12,6 @@ from ._attention import context_parallel_attention
 from ._explain import explain
 from ._plan import Plan, plan
 from ._rates import Rates
+from ._shared import keys, rows
 
-__all__ = ["Plan", "Rates", "context_parallel_attention", "explain", "plan"]
+__all__ = ["Plan", "Rates", "context_parallel_attention", "explain", "keys", "plan", "rows"]

@@ -18,6 +18,7 @@ from ._agree import agree, describe, make_facts
 from ._call import Parts
 from ._group import choose_group, find_group, name_group
 from ._plan import Plan
+from ._shared import check_shared
 from ._sources import Asked, find_source, make_dropout
 
 
@@ -134,7 +135,7 @@ def context_parallel_attention(
             default group, or the mesh of DTensors.
         scale, score, mask, sink, layout, options: as for `attn.attention`. Functions see positions in the
             whole, and so do `causal`, `window`, `attn.query_length` and `attn.key_length`. Arrays that
-            they read are whole on every rank.
+            they read are whole on every rank, but for those that `rows` and `keys` of this module mark.
         return_lse: also return the logsumexp of this rank's rows.
         dropout_p, dropout_seed: as for `attn.attention`: the weights that are dropped are those of one
             process with this seed. With dropout, all ranks have to give the same seed.
@@ -256,11 +257,12 @@ def _prepare(
         sink = sink[rank * heads : (rank + 1) * heads] if plan.method == "ulysses" else sink
     dropout = make_dropout(dropout_p, dropout_seed, q)
     how = scale, sink, options
-    source, order, captures = find_source(tensors, whole, plan, is_part, how, dropout)
+    source, order, captures, shared, names = find_source(tensors, whole, plan, is_part, how, dropout)
+    check_shared(shared, names, captures, plan, rank)
     scale = None if scale is None else _arrays.to_number(scale, "scale")
     is_causal = bool(causal) and window is None and score is None and mask is None and not dropout.p
     facts = tuple(_make_facts(asked).items())
-    parts = Parts(name_group(group), plan.text, order, first, facts, is_causal)
+    parts = Parts(name_group(group), plan.text, order, first, facts, is_causal, tuple(map(tuple, shared)))
     return _Prepared((*tensors, sink), (source, scale, rows_first), parts.write(), captures)
 
 

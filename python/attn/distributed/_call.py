@@ -57,6 +57,8 @@ class Parts(NamedTuple):
     facts: Tuple[Tuple[str, str], ...]
     # Whether all that there is of a mask and a score is `causal`.
     is_causal: bool = False
+    # Captured arrays of which ranks have parts: the number among the caller's own, "rows" or "keys", and the dimension.
+    shared: Tuple[Tuple[int, str, int], ...] = ()
 
     def write(self) -> str:
         return _write_parts(self)
@@ -211,6 +213,10 @@ class Sums:
             of = self.found[i][heads] if i == 3 else self.found[i]
             of += x
         return tuple(found[:3])
+
+    def take(self, parts: Dict[int, torch.Tensor]) -> None:
+        """What is added to from here on for these numbers."""
+        self.found.update(parts)
 
     def list(self) -> List[torch.Tensor]:
         return [self.found[i] for i in sorted(self.found)]

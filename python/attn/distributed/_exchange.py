@@ -23,7 +23,7 @@ class Route:
     wanted: Tuple[Intervals, ...]
 
 
-class _Steps(NamedTuple):
+class Steps(NamedTuple):
     """Of one rank: how many positions go to each rank and come from each, which of its own it sends, in the
     order of receivers, for each wanted position its place among those that come, and for each that comes its
     place among the wanted ones."""
@@ -46,7 +46,7 @@ def find_places(intervals: Intervals, inside: Intervals) -> List[Interval]:
 
 
 @functools.lru_cache(maxsize=256)
-def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
+def find_steps(route: Route, rank: int, device: torch.device) -> Steps:
     held, wanted = route.held, route.wanted
     ranks = range(len(held))
     to = [intersect(held[rank], wanted[peer]) for peer in ranks]
@@ -58,7 +58,7 @@ def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
     back = torch.empty_like(place)
     back[place] = torch.arange(len(back))
     indices = (x.to(device) for x in (send, place, back))
-    return _Steps(list(map(count, to)), list(map(count, of)), *indices)
+    return Steps(list(map(count, to)), list(map(count, of)), *indices)
 
 
 # index_select takes one element after another, so that wide ones move at the rate of memory.
@@ -79,7 +79,7 @@ def select(x: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
     return x.view(WIDE).index_select(dim, index).view(x.dtype)
 
 
-def _add_parts(parts: torch.Tensor, steps: _Steps, length: int) -> torch.Tensor:
+def _add_parts(parts: torch.Tensor, steps: Steps, length: int) -> torch.Tensor:
     total = parts.new_zeros((length, *parts.shape[1:]), dtype=torch.float32)
     for index, part in zip(steps.send.split(steps.sent), parts.split(steps.sent)):
         # No position comes twice from one rank.
@@ -88,11 +88,25 @@ def _add_parts(parts: torch.Tensor, steps: _Steps, length: int) -> torch.Tensor:
 
 
 @waits_for_ranks
-def _move(rows: torch.Tensor, received: List[int], sent: List[int], group: Any) -> torch.Tensor:
+def move(rows: torch.Tensor, received: List[int], sent: List[int], group: Any) -> torch.Tensor:
     """(positions, ...), contiguous, in the order of receivers: those that come, in the order of senders."""
     found = rows.new_empty((sum(received), *rows.shape[1:]))
     dist.all_to_all_single(found, rows, received, sent, group=group)
     return found
+
+
+def fetch(x: Any, dim: int, steps: Steps, group: Any) -> Any:
+    """The wanted positions of this rank along `dim`, in ascending order."""
+    rows = select(x.movedim(dim, 0), 0, steps.send)
+    found = move(rows.contiguous(), steps.received, steps.sent, group)
+    return select(found, 0, steps.place).movedim(0, dim).contiguous()
+
+
+def give_back(gradient: Any, dim: int, extent: int, steps: Steps, group: Any) -> Any:
+    """That of what was fetched, to who holds it: f32, with so many positions along `dim`."""
+    rows = select(gradient.movedim(dim, 0), 0, steps.back).contiguous()
+    parts = move(rows, steps.sent, steps.received, group)
+    return _add_parts(parts, steps, extent).movedim(0, dim)
 
 
 class _Exchange(torch.autograd.Function):
@@ -100,17 +114,12 @@ class _Exchange(torch.autograd.Function):
     def forward(ctx: Any, x: Any, dim: int, route: Route, group: Any) -> Any:  # type: ignore[override]
         steps = find_steps(route, dist.get_rank(group), x.device)
         ctx.dim, ctx.steps, ctx.group, ctx.extent = dim, steps, group, x.shape[dim]
-        rows = select(x.movedim(dim, 0), 0, steps.send)
-        found = _move(rows.contiguous(), steps.received, steps.sent, group)
-        return select(found, 0, steps.place).movedim(0, dim).contiguous()
+        return fetch(x, dim, steps, group)
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
-        steps, dim = ctx.steps, ctx.dim
-        rows = select(gradient.movedim(dim, 0), 0, steps.back).contiguous()
-        parts = _move(rows, steps.sent, steps.received, ctx.group)
-        total = _add_parts(parts, steps, ctx.extent)
-        return total.to(gradient.dtype).movedim(0, dim), None, None, None
+        total = give_back(gradient, ctx.dim, ctx.extent, ctx.steps, ctx.group)
+        return total.to(gradient.dtype), None, None, None
 
 
 def exchange(x: Any, dim: int, route: Route, group: Any) -> Any:

@@ -11,6 +11,7 @@ from .._given import Given
 from ._call import Call, Rows, Sums, attend, make_output
 from ._mover import Mover, Pending
 from ._shardings import cut
+from ._shared import bring_home, gather_shared
 
 
 class _Group(NamedTuple):
@@ -61,6 +62,7 @@ def forward(call: Call, q: Any, k: Any, v: Any, sink: Any, is_recorded: bool) ->
     """(output, lse, lse_low); all of them heads first."""
     groups, rank = _find_groups(call, q, k, False), call.rank
     keys, rows = _Keys(call, k, v, groups), call.plan.rows[rank]
+    call = gather_shared(call)
     output = make_output(call, q, v.shape[3])
     found: List[Rows] = []
     for number, (heads, _) in enumerate(groups):
@@ -107,7 +109,8 @@ def backward(
     d_output, d_lse = gradients
     groups, rank = _find_groups(call, q, k, True), call.rank
     held = call.plan.rows[rank], call.plan.fetched[rank]
-    keys, sums = _Keys(call, k, v, groups), Sums(call, wanted, sink)
+    keys, before, call = _Keys(call, k, v, groups), call, gather_shared(call)
+    sums = Sums(call, wanted, sink)
     has_keys = wanted[1] or wanted[2]
     home = _Gradients(call, keys) if has_keys else None
     d_q: Any = None
@@ -131,5 +134,6 @@ def backward(
         # Memory that is sent is the mover's to keep.
         found = None
     d_q = torch.empty_like(q) if d_q is None else d_q
+    bring_home(before, sums)
     results = [d_q, *(home.finish() if home is not None else (None, None))]
     return [x for x, is_wanted in zip(results, wanted) if is_wanted] + sums.list()

@@ -20,6 +20,7 @@ from ._call import Call, Rows, has_low, make_call, read_parts
 from ._group import find_by_name, waits_for_ranks
 from ._plan import Plan, read_plan
 from ._shardings import count
+from ._shared import describe_shared
 
 _METHODS: Dict[str, ModuleType] = {"gather": _gather, "ring": _ring, "ulysses": _ulysses}
 
@@ -118,7 +119,7 @@ def _compare(call: Call, given: Any, gradients: str) -> None:
         **describe(given.q, given.k, given.v, given.sink, call.scale, call.rows_first),
         "plan": call.parts.plan,
         "score, mask": call.source,
-        "captured arrays": repr([(x.dtype, tuple(x.shape)) for x in call.captures]),
+        "captured arrays": describe_shared(call.parts.shared, call.captures),
         "gradients": gradients,
     }
     problem: Optional[Exception] = None

@@ -154,10 +154,12 @@ class Plan:
         self, x: torch.Tensor, dim: int, group: Any = None, of: str = "rows", mesh: Any = None
     ) -> torch.Tensor:
         """The whole on every rank; the gradient of a rank's part is the sum of what all ranks make of it."""
-        return exchange(x, dim, self._routes_to_all[of], find_group(choose_group(group, mesh)))
+        return exchange(x, dim, self.routes_to_all[of], find_group(choose_group(group, mesh)))
 
     @functools.cached_property
-    def _routes_to_all(self) -> Dict[str, Route]:
+    def routes_to_all(self) -> Dict[str, Route]:
+        """Of rows and of keys, to every rank."""
+
         def make(held: Tuple[Intervals, ...], length: int) -> Route:
             return Route(held, (join([(0, length)]),) * self.ranks)
 

@@ -16,6 +16,7 @@ from .._source import reads
 from .._written import write_source
 from ._call import Order, find_kinds, find_order
 from ._plan import Plan
+from ._shared import Shared, find_shared
 
 
 class PartSource(NamedTuple):
@@ -23,6 +24,10 @@ class PartSource(NamedTuple):
     # What it captures, and the caller's arrays among that.
     order: Order
     captures: List[torch.Tensor]
+    # Those of which ranks have parts.
+    shared: Tuple[Shared, ...] = ()
+    # Of the caller's arrays.
+    names: Tuple[str, ...] = ()
 
 
 class Dropout(NamedTuple):
@@ -59,7 +64,8 @@ def find_source(
         kernels, arrays, kinds = find(True)
     order, captures = find_order([arrays[capture[4]] for capture in kernels.given], kinds)
     names = [capture[0] for capture, x in zip(kernels.given, order) if not isinstance(x, str)]
-    return PartSource(write_source(kernels), order, [_take(x, name) for x, name in zip(captures, names)])
+    captures = [_take(x, name) for x, name in zip(captures, names)]
+    return PartSource(write_source(kernels), order, captures, find_shared(kernels.text, names), tuple(names))
 
 
 def make_dropout(p: Any, seed: Any, q: torch.Tensor) -> Dropout:

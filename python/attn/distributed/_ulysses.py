@@ -11,6 +11,7 @@ import torch.distributed as dist
 from .._given import Given
 from ._call import Call, Rows, Sums, attend, make_output
 from ._shardings import Intervals, count, make_positions
+from ._shared import bring_home, gather_shared
 
 
 @functools.lru_cache(maxsize=256)
@@ -47,7 +48,7 @@ def turn(x: Any, held: Tuple[Intervals, ...], group: Any, is_back: bool) -> Any:
 def forward(call: Call, q: Any, k: Any, v: Any, sink: Any, is_recorded: bool) -> Tuple[Any, Any, Any]:
     """(output, lse, lse_low) of this rank's heads, which have been turned; all of them heads first."""
     output = make_output(call, q, v.shape[3])
-    captured = call.bind(q, (), ())
+    captured = gather_shared(call).bind(q, (), ())
     return tuple(attend(call, Given(q, k, v, call.scale, sink, False, captured), output, is_recorded))
 
 
@@ -55,7 +56,9 @@ def backward(
     call: Call, q: Any, k: Any, v: Any, sink: Any, rows: Rows, gradients: Tuple[Any, Any], wanted: List[bool]
 ) -> List[Any]:
     """Gradients of q, k, v, the sink and captured arrays, those that are wanted."""
-    sums, captured = Sums(call, wanted, sink), call.bind(q, (), ())
+    whole = gather_shared(call)
+    sums, captured = Sums(whole, wanted, sink), whole.bind(q, (), ())
     given = Given(q, k, v, call.scale, sink, False, captured)
     found = sums.differentiate(given, rows, *gradients)
+    bring_home(call, sums)
     return [x for x, is_wanted in zip(found, wanted) if is_wanted] + sums.list()

@@ -62,3 +62,43 @@ func.func @attention_c12_nested(%q: tensor<2x4x3x16xf32>) {
     : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }
+
+// -----
+
+func.func @attention_c24(%q: tensor<2x4x3x16xf32>, %bias: tensor<?x?xf32>) {
+  %o = attn.attention %q, %q, %q
+    score(%s, %b, %h, %m, %n) {
+      %next = arith.addi %m, %h : index
+      // expected-error@+1 {{expected a position of the region as index 0, which is the op's own}}
+      %r = tensor.extract %bias[%next, %n] {attn.own = array<i64: 0>} : tensor<?x?xf32>
+      attn.yield %r : f32
+    }
+    : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c24_dimension(%q: tensor<2x4x3x16xf32>, %bias: tensor<?x?xf32>) {
+  %o = attn.attention %q, %q, %q
+    score(%s, %b, %h, %m, %n) {
+      // expected-error@+1 {{expected dimensions of the tensor in attn.own, got 2}}
+      %r = tensor.extract %bias[%m, %n] {attn.own = array<i64: 0, 2>} : tensor<?x?xf32>
+      attn.yield %r : f32
+    }
+    : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c24_op(%q: tensor<2x4x3x16xf32>) {
+  %o = attn.attention %q, %q, %q
+    score(%s, %b, %h, %m, %n) {
+      // expected-error@+1 {{expected attn.own of dimensions of a tensor.extract, got array<i64: 0>}}
+      %r = arith.addf %s, %s {attn.own = array<i64: 0>} : f32
+      attn.yield %r : f32
+    }
+    : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}

@@ -61,3 +61,28 @@ func.func @regions(%q: !t, %heads: tensor<?xi32>, %keys: tensor<?xindex>, %total
     } : !t, !t, !t -> !t
   return %o : !t
 }
+
+// -----
+
+!t = tensor<?x?x?x16xf16>
+
+// A read at the op's own row and at the key of the whole, and one the other way round.
+// CHECK-LABEL: func @own(
+// CHECK-SAME: %[[BIAS:[a-z0-9]+]]: tensor<?x?xf32>
+func.func @own(%q: !t, %rows: tensor<?xi32>, %first: tensor<1xi32>, %total: tensor<2xi32>, %bias: tensor<?x?xf32>) -> !t {
+  // CHECK: score(%{{.*}}, %{{.*}}, %{{.*}}, %[[M:.*]], %[[N:.*]]) {
+  // CHECK: %[[ROW:.*]] = tensor.extract %{{.*}}[%[[M]]] : tensor<?xi32>
+  // CHECK: %[[AT_M:.*]] = arith.index_cast %[[ROW]]
+  // CHECK: %[[AT_N:.*]] = arith.addi %[[N]]
+  // CHECK-NEXT: tensor.extract %[[BIAS]][%[[M]], %[[AT_N]]] : tensor<?x?xf32>
+  // CHECK-NEXT: tensor.extract %[[BIAS]][%[[AT_M]], %[[N]]] : tensor<?x?xf32>
+  %o = attn.attention %q, %q, %q variants [#attn.positions<own, own, table, origin>]
+    captures(%rows, %first, %total : tensor<?xi32>, tensor<1xi32>, tensor<2xi32>)
+    score(%s, %b, %h, %m, %n) {
+      %x = tensor.extract %bias[%m, %n] {attn.own = array<i64: 0>} : tensor<?x?xf32>
+      %y = tensor.extract %bias[%m, %n] {attn.own = array<i64: 1>} : tensor<?x?xf32>
+      %t = arith.addf %x, %y : f32
+      attn.yield %t : f32
+    } : !t, !t, !t -> !t
+  return %o : !t
+}
