@@ -292,7 +292,7 @@ def test_own_intervals():
         (dict(causal="left"), "causal: expected False, True"),
         (dict(window=(1,)), "window: expected None or"),
         (dict(steps=0), "steps: expected a number of groups of key heads"),
-        (dict(method="p2p"), "method: expected one of auto, gather, ring, ulysses"),
+        (dict(method="p2p"), "method: expected one of auto, gather, pass rows, ring, ulysses"),
     ],
     ids=str,
 )

@@ -10,8 +10,19 @@ Each process holds rows and keys of the sequence, and says what it wants as if i
 
 from ._attention import context_parallel_attention
 from ._explain import explain
+from ._parts import gather, merge
 from ._plan import Plan, plan
 from ._rates import Rates
 from ._shared import keys, rows
 
-__all__ = ["Plan", "Rates", "context_parallel_attention", "explain", "keys", "plan", "rows"]
+__all__ = [
+    "Plan",
+    "Rates",
+    "context_parallel_attention",
+    "explain",
+    "gather",
+    "keys",
+    "merge",
+    "plan",
+    "rows",
+]

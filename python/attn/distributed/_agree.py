@@ -14,7 +14,7 @@ from ._group import find_device
 
 # What ranks compare, by name. The first are known before anything is traced.
 _GIVEN = ("q", "k", "v", "sink", "scale", "plan", "causal", "window", "layout", "return_lse", "options", "dropout_p")
-_NAMES = (*_GIVEN, "score, mask", "captured arrays", "gradients")
+_NAMES = (*_GIVEN, "score, mask", "captured arrays", "gradients", "x", "output")
 # Which functions are meant, by name: it tells calls of one rank apart, and is not compared.
 _FUNCTIONS = "functions"
 _BYTES = 16

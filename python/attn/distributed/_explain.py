@@ -6,7 +6,7 @@ import dataclasses
 from typing import List, NamedTuple, Tuple
 
 from ._plan import Plan
-from ._rates import Rates, find_exposed
+from ._rates import Rates, find_exposed, find_moved_rows
 from ._shardings import count, intersect
 
 
@@ -57,6 +57,11 @@ def _count_bytes(plan: Plan, rank: int, shape: Shape, node: int) -> List[int]:
         part = shape.batch * shape.columns * each * shape.bytes // plan.ranks
         mates = min(node, plan.ranks) - 1
         return [part * mates, part * (plan.ranks - 1 - mates)]
+    if plan.method == "pass rows":
+        near, far, near_home, far_home = plan.count_passed(rank, node)
+        heads = shape.batch * shape.heads
+        row, part = heads * shape.columns * shape.bytes, 4 * heads * (shape.columns + 1)
+        return [near * row + near_home * part, far * row + far_home * part]
     of_key = 2 * shape.batch * shape.key_heads * shape.columns * shape.bytes
     return [of_key * keys for keys in _count_keys(plan, rank, node)]
 
@@ -81,6 +86,8 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
         rows = 4 * shape.batch * shape.heads * shape.columns * count(plan.rows[rank])
         sums = 8 * shape.batch * shape.key_heads * shape.columns * most
         return 2 * whole + 2 * rows, 2 * (whole + sums) + rows
+    if plan.method == "pass rows":
+        return _count_memory_of_rows(plan, rank, shape)
     steps, back = _count_steps(plan, shape)
     # Two buffers, one transfer on its way. In the backward pass also gradients of one group that are made, and
     # of another that go home, where those of keys and then those of values are summed in f32. Nothing is fetched any
@@ -93,6 +100,24 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
     home += group // shape.bytes * 2 * held * (plan.ranks > 2)
     rows = shape.batch * -(-shape.heads // back) * shape.columns * shape.bytes * count(plan.rows[rank])
     return forward, buffers + coming * (back > 2) + home + rows * (back > 1)
+
+
+def _count_memory_of_rows(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
+    """Of "pass rows": rows that are sent, come and are in order, then their parts, as they are, as they are sent and as
+    they come, then what is merged."""
+    each, own = shape.batch * shape.heads * shape.columns, count(plan.rows[rank])
+    passed = count(plan.passed[rank])
+    if plan.deals_heads:
+        own //= plan.ranks
+        sent, come = plan.total[0], own * plan.ranks
+    else:
+        sent = come = sum(count(intersect(plan.rows[rank], x)) for x in plan.passed)
+    row, part = each * shape.bytes, 4 * each // shape.columns * (shape.columns + 4)
+    there = row * passed
+    forward = max(row * (sent + 2 * passed), there + part * (2 * passed + come), there + 2 * part * come + 2 * 4 * each * own)
+    # Queries, outputs and their gradients, and gradients of all keys in f32.
+    made = 8 * shape.batch * shape.key_heads * shape.columns * count(plan.keys[rank]) + 4 * each * passed
+    return forward, max(3 * row * (sent + 2 * passed), 3 * there + made + 4 * each * (passed + come))
 
 
 def _count_steps(plan: Plan, shape: Shape) -> Tuple[int, int]:
@@ -110,9 +135,14 @@ def _estimate(plan: Plan, rank: int, shape: Shape, rates: Rates) -> _Cost:
     latency = steps * rates.latency if plan.ranks > 1 else 0.0
     moved = near / rates.link + far / rates.rail + latency
     forward, backward = 4 * work / rates.forward, 10 * work / rates.backward
+    memory = max(count_memory(plan, rank, shape))
+    if plan.method == "pass rows":
+        # Each part waits for the one before.
+        passed, heads = plan.count_passed(rank, rates.node), shape.batch * shape.heads
+        there, again = find_moved_rows(passed, heads, shape.columns, shape.bytes, rates)
+        return _Cost(rank, near, far, memory, forward, there, there, backward, again)
     # In the backward pass keys and values come again, and their gradients go home.
     exposed = find_exposed(steps, moved, forward), find_exposed(back, 2 * moved, backward)
-    memory = max(count_memory(plan, rank, shape))
     return _Cost(rank, near, far, memory, forward, moved, exposed[0], backward, exposed[1])
 
 

@@ -14,7 +14,7 @@ from .. import _arrays, _dynamo, _operator
 from .._library import Error, refuse
 from .._operator import registry
 from .._schema import Forward, write_schema
-from . import _gather, _ring, _ulysses
+from . import _gather, _pass_rows, _ring, _ulysses
 from ._agree import agree, describe, is_known, remember
 from ._call import Call, Rows, has_low, make_call, read_parts
 from ._group import find_by_name, waits_for_ranks
@@ -22,7 +22,12 @@ from ._plan import Plan, read_plan
 from ._shardings import count
 from ._shared import describe_shared
 
-_METHODS: Dict[str, ModuleType] = {"gather": _gather, "ring": _ring, "ulysses": _ulysses}
+_METHODS: Dict[str, ModuleType] = {
+    "gather": _gather,
+    "pass rows": _pass_rows,
+    "ring": _ring,
+    "ulysses": _ulysses,
+}
 
 
 class ContextForward(NamedTuple):
@@ -94,7 +99,7 @@ def check_parts(q: Any, k: Any, v: Any, plan: Plan, dim: int, rank: int) -> None
         expected = count(of[rank])
         if x.shape[dim] != expected:
             refuse(name, f"{expected} positions, as the plan says", x.shape[dim])
-    heads, key_heads = q.shape[3 - dim], k.shape[3 - dim]
+    heads, key_heads = q.shape[3 - dim] * (plan.ranks if plan.deals_heads else 1), k.shape[3 - dim]
     if v.shape[3 - dim] != key_heads or k.shape[0] != q.shape[0] or v.shape[0] != q.shape[0]:
         refuse("v", f"{q.shape[0]} batches and {key_heads} heads, as q and k have", tuple(v.shape))
     if not key_heads or heads % key_heads:
@@ -163,7 +168,7 @@ def _run_backward(*arguments: Any) -> List[Tensor]:
 def _has_low(given: ContextForward) -> bool:
     """Whether the low part of lse is returned."""
     parts = read_parts(given.parts)
-    if not given.is_recorded or read_plan(parts.plan).method == "ring":
+    if not given.is_recorded or read_plan(parts.plan).method in ("pass rows", "ring"):
         return False
     return has_low(given.source, given.q, given.scale, given.sink, len(parts.order))
 

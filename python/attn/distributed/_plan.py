@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from typing import Any, Dict, List, Literal, Optional, Sequence, Tuple, Union
 
+import numpy
 import torch
 
 from .._library import refuse
@@ -16,11 +17,12 @@ from . import _shardings
 from ._exchange import Route, exchange
 from ._group import choose_group, count_ranks, find_group, find_rank
 from ._kept import FETCHED, TILE, Kept, find_kept
-from ._rates import Rates, choose_steps, find_exposed
+from ._rates import Rates, choose_steps, find_exposed, find_moved_rows
 from ._shardings import Intervals, count, find_hull, intersect, join, make_positions
 
-METHODS = ("gather", "ring", "ulysses")
-SHARDINGS = ("auto", "contiguous", "zigzag", "dealt")
+METHODS = ("gather", "pass rows", "ring", "ulysses")
+SHARDINGS = ("auto", "contiguous", "zigzag", "dealt", "heads")
+KEY_SHARDINGS = ("auto", "contiguous", "interleaved")
 # Positions of a chunk that is dealt, from few and large to many and small.
 _CHUNKS = (2048, 1024, 512, 256)
 # The most chunks that ranks exchange one by one.
@@ -39,11 +41,12 @@ class Plan:
         total: (M, N) of the whole.
         rows, keys: for each rank the intervals of positions that it holds, ascending.
         fetched: for each rank the intervals of keys that its rows read, its own among them.
-        method: "gather", "ring" or "ulysses".
+        method: "gather", "pass rows", "ring" or "ulysses".
         sharding: how rows were dealt, by name.
         work: for each rank the pairs of the tiles that its rows execute.
         steps: the most groups of key heads that "gather" fetches one after the other, each while the one
             before is computed; 0 where the shapes of a call choose.
+        passed: of "pass rows", for each rank the intervals of rows that it computes.
         text: the parts that ranks compare.
     """
 
@@ -55,11 +58,13 @@ class Plan:
     sharding: str
     work: Tuple[int, ...]
     steps: int = 0
+    passed: Tuple[Intervals, ...] = ()
     text: str = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # It is long, each call asks for it, and torch.compile guards it.
-        text = repr((self.total, self.rows, self.keys, self.fetched, self.method, self.work, self.steps))
+        held = self.total, self.rows, self.keys, self.fetched
+        text = repr((*held, self.method, self.work, self.steps, self.passed))
         object.__setattr__(self, "text", text)
 
     @property
@@ -77,7 +82,25 @@ class Plan:
         alike."""
         if self.method == "ulysses":
             return "own", "own"
-        return _find_kind(self.rows), _find_kind(self.fetched if self.method == "gather" else self.keys)
+        rows = self.passed if self.method == "pass rows" else self.rows
+        return _find_kind(rows), _find_kind(self.fetched if self.method == "gather" else self.keys)
+
+    @property
+    def deals_heads(self) -> bool:
+        """Whether a rank has all rows of some of the query heads, and not some rows of all heads."""
+        if self.method != "pass rows" or self.ranks == 1:
+            return False
+        return count(self.rows[0]) == count(self.rows[-1]) == self.total[0]
+
+    def find_passing(self, heads: int) -> Tuple[Route, int]:
+        """Of "pass rows": the route of rows or, where so many heads are this rank's, of heads, and its dimension in
+        (B, H, M, D)."""
+        return (find_head_route(self.ranks, heads), 1) if self.deals_heads else (self.row_route, 2)
+
+    @functools.cached_property
+    def row_route(self) -> Route:
+        """Of rows, to who computes them with its keys."""
+        return Route(self.rows, self.passed)
 
     @functools.cached_property
     def most_moved(self) -> int:
@@ -90,7 +113,7 @@ class Plan:
         long enough: kernels of fewer heads are faster by themselves (bench/NOTES.md)."""
         if self.steps:
             return min(self.steps, key_heads)
-        if self.ranks == 1:
+        if self.ranks == 1 or self.method != "gather":
             return 1
         tiles = batch * heads * -(-self.total[0] // (self.ranks * TILE))
         most = max(1, min(key_heads, tiles // _TILES_OF_STEP))
@@ -133,6 +156,24 @@ class Plan:
         near = sum(count(intersect(fetched, self.keys[peer])) for peer in mates)
         return near, self.count_foreign(rank) - near
 
+    def count_passed(self, rank: int, node: int) -> Tuple[int, int, int, int]:
+        """Of "pass rows", for all heads: rows that a rank receives to compute, from others of its node and from other
+        nodes, and parts of its own rows that come home from these."""
+        first = rank // node * node
+        found = [0, 0, 0, 0]
+        for peer in range(self.ranks):
+            is_far = not first <= peer < first + node
+            if peer == rank:
+                continue
+            if self.deals_heads:
+                goes = comes = self.total[0] // self.ranks
+            else:
+                goes = count(intersect(self.rows[peer], self.passed[rank]))
+                comes = count(intersect(self.rows[rank], self.passed[peer]))
+            found[is_far] += goes
+            found[2 + is_far] += comes
+        return tuple(found)  # type: ignore[return-value]
+
     def shard(
         self,
         x: torch.Tensor,
@@ -173,6 +214,12 @@ class Plan:
         )
 
 
+@functools.lru_cache(maxsize=64)
+def find_head_route(ranks: int, heads: int) -> Route:
+    held = tuple(((rank * heads, (rank + 1) * heads),) for rank in range(ranks))
+    return Route(held, (((0, ranks * heads),),) * ranks)
+
+
 def _find_kind(held: Sequence[Intervals]) -> str:
     if any(len(mine) > 1 for mine in held):
         return "table"
@@ -182,8 +229,8 @@ def _find_kind(held: Sequence[Intervals]) -> str:
 @functools.lru_cache(maxsize=64)
 def read_plan(text: str) -> Plan:
     """Of the text of one: without what only people read."""
-    total, rows, keys, fetched, method, work, steps = ast.literal_eval(text)
-    return Plan(total, rows, keys, fetched, method, "", work, steps)
+    total, rows, keys, fetched, method, work, steps, passed = ast.literal_eval(text)
+    return Plan(total, rows, keys, fetched, method, "", work, steps, passed)
 
 
 def _find_fetched(kept: Kept, rows: Intervals, length: int) -> Intervals:
@@ -196,17 +243,51 @@ def _find_fetched(kept: Kept, rows: Intervals, length: int) -> Intervals:
     return join(found) or ((0, min(FETCHED, length)),)
 
 
-def _read_intervals(sharding: Any, length: int, ranks: int) -> List[Intervals]:
+def _read_intervals(sharding: Any, length: int, ranks: int, name: str = "sharding") -> List[Intervals]:
     """Of a caller's own sharding: each position once."""
     if len(sharding) != ranks:
-        refuse("sharding", f"intervals for each of {ranks} ranks", f"{len(sharding)} of them")
+        refuse(name, f"intervals for each of {ranks} ranks", f"{len(sharding)} of them")
     dealt = [tuple((int(a), int(b)) for a, b in mine) for mine in sharding]
     everything = sorted(x for mine in dealt for x in mine if x[0] != x[1])
     ends = [0, *(end for _, end in everything)]
     begins = [*(begin for begin, _ in everything), length]
     if begins != ends:
-        refuse("sharding", f"each of {length} positions once", repr(sharding))
+        refuse(name, f"each of {length} positions once", repr(sharding))
     return [join(mine) for mine in dealt]
+
+
+def _deal_keys(how: Any, page_size: int, total: Tuple[int, int], rows: List[Intervals]) -> List[Intervals]:
+    length, ranks = total[1], len(rows)
+    if not isinstance(how, str):
+        return _read_intervals(how, length, ranks, "key_sharding")
+    if how == "interleaved":
+        pages = [(i, min(i + page_size, length)) for i in range(0, length, page_size)]
+        return [join(pages[rank::ranks]) for rank in range(ranks)]
+    is_one = how == "auto" and total[0] == total[1] and sum(map(count, rows)) == length
+    return rows if is_one else _shardings.contiguous(length, ranks)
+
+
+def _find_passed(kept: Kept, keys: Intervals) -> Tuple[Intervals, int]:
+    """The rows that keep some of these keys, by whole tiles, and the pairs of the tiles that a kernel executes for
+    them, whose keys lie one after the other."""
+    if not keys:
+        return (), 0
+    begins, ends = numpy.array(keys).T
+    before = numpy.concatenate([[0], numpy.cumsum(ends - begins)])
+
+    def find_places(x: numpy.ndarray) -> numpy.ndarray:
+        """How many of the keys are before a position."""
+        i = numpy.searchsorted(ends, x, "right")
+        inside = numpy.minimum(i, len(ends) - 1)
+        return before[i] + numpy.where(i < len(ends), numpy.maximum(x - begins[inside], 0), 0)
+
+    first, after = find_places(numpy.asarray(kept.begin)), find_places(numpy.asarray(kept.end))
+    found, work = [], 0
+    for i in numpy.flatnonzero(first < after):
+        begin, end = int(i) * TILE, min((int(i) + 1) * TILE, kept.total[0])
+        found.append((begin, end))
+        work += (end - begin) * TILE * (-(-int(after[i]) // TILE) - int(first[i]) // TILE)
+    return join(found), work
 
 
 def _list_candidates(
@@ -240,6 +321,8 @@ def _list_candidates(
 def _estimate(plan: Plan) -> float:
     """Seconds of the slowest rank for both passes, of heads 64:8 of 128 columns of 16 bits."""
     rates = Rates()
+    if plan.method == "pass rows":
+        return max(_estimate_passing(plan, rank, rates) for rank in range(plan.ranks))
     steps, back = (plan.count_steps(1, 64, 8, is_backward) for is_backward in (False, True))
 
     def estimate(rank: int) -> float:
@@ -254,6 +337,13 @@ def _estimate(plan: Plan) -> float:
     return max(map(estimate, range(plan.ranks)))
 
 
+def _estimate_passing(plan: Plan, rank: int, rates: Rates) -> float:
+    """The same of a rank to which rows go."""
+    pairs, moved = 128 * 64 * plan.work[rank], find_moved_rows(plan.count_passed(rank, rates.node), 64, 128, 2, rates)
+    # Gathering has three collectives, whose latency nobody adds there.
+    return 4 * pairs / rates.forward + 10 * pairs / rates.backward + sum(moved) - 3 * rates.latency + 2 * rates.step
+
+
 def plan(
     length: Union[int, Tuple[int, int]],
     group: Any = None,
@@ -262,30 +352,38 @@ def plan(
     causal: Causal = False,
     window: Optional[Window] = None,
     sharding: Union[str, Sequence[Sequence[Tuple[int, int]]]] = "auto",
-    method: Literal["auto", "gather", "ring", "ulysses"] = "auto",
+    method: Literal["auto", "gather", "pass rows", "ring", "ulysses"] = "auto",
     batches: int = 1,
     heads: int = 1,
     steps: Optional[int] = None,
     mesh: Any = None,
+    key_sharding: Union[str, Sequence[Sequence[Tuple[int, int]]]] = "auto",
+    page_size: int = 1,
 ) -> Plan:
     """Deals rows and keys of one sequence to ranks.
 
     Args:
-        length: S, or (M, N) where rows and keys are different sequences. Of those, keys are contiguous.
+        length: S, or (M, N) where rows and keys are different sequences.
         group, mesh: a process group, or a DeviceMesh of one dimension, by either name; `group` may be a
             number of ranks. None is the default group.
         mask, causal, window: as for `context_parallel_attention`. They decide what ranks fetch, and how
             rows are dealt. Arrays that the mask reads are on the CPU, or are copied there once.
         sharding: "contiguous", "zigzag" (a chunk from the front and one from the end), "dealt" (chunks by
             the work of their rows), "auto" (that of these with the least estimated time), or the
-            intervals of each rank, [[(begin, end), ...], ...].
+            intervals of each rank, [[(begin, end), ...], ...]. "heads": each rank has all rows of its share
+            of the query heads, in the order of ranks, and method is "pass rows".
         method: "gather" (each rank fetches the keys that its rows keep, and makes one call), "ring"
-            (keys go round; least memory), "ulysses" (ranks exchange heads for positions), or "auto".
+            (keys go round; least memory), "ulysses" (ranks exchange heads for positions), or "pass rows".
+            By the last, keys stay and rows go to them, for few rows and many keys as in decoding.
+            "auto" is "gather" or "pass rows", by the estimated time.
         batches, heads: how many there are, where the mask reads b or h; what any of them keeps is
             fetched.
         steps: into how many groups of key heads "gather" divides a call. The keys of a group move while
             the group before is computed, and two groups are in memory at a time. None: as many as
             fill a GPU, by the shapes of the call.
+        key_sharding: "auto" (as rows, if they are of one sequence, else contiguous), "contiguous",
+            "interleaved" (pages of `page_size` keys, dealt in turn), or the intervals of each rank.
+        page_size: 1 or more; key n is in page n // page_size.
 
     Returns:
         A Plan, the same on every rank.
@@ -304,23 +402,51 @@ def plan(
         refuse("method", f"one of auto, {', '.join(METHODS)}", repr(method))
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
         refuse("steps", "a number of groups of key heads, or None", repr(steps))
+    if isinstance(key_sharding, str) and key_sharding not in KEY_SHARDINGS:
+        refuse("key_sharding", f"one of {', '.join(KEY_SHARDINGS)}, or intervals", repr(key_sharding))
+    if isinstance(page_size, bool) or not isinstance(page_size, int) or page_size < 1:
+        refuse("page_size", "a number of keys", repr(page_size))
+    has_heads = not is_own and sharding == "heads"
+    if has_heads and method not in ("auto", "pass rows"):
+        refuse("sharding", 'positions of each rank with method="' + method + '"', '"heads"', 'method="pass rows" has heads')
     causal, window = check_causal(causal), check_window(window)
     kept = find_kept(mask, total, causal, window, batches, heads)
     if is_own:
         candidates = {"own": _read_intervals(sharding, total[0], ranks)}
+    elif has_heads:
+        candidates = {"heads": [join([(0, total[0])])] * ranks}
+    elif method == "pass rows" and sharding == "auto":
+        candidates = {"contiguous": _shardings.contiguous(total[0], ranks)}
     else:
         candidates = _list_candidates(sharding, kept, total[0], ranks)
-    plans = [_make(total, name, rows, method, kept) for name, rows in candidates.items()]
-    times = list(map(_estimate, plans))
-    # Of nearly equal ones the first: fewer and larger intervals.
-    best = next(x for x, seconds in zip(plans, times) if seconds <= 1.01 * min(times))
+    held = {name: _deal_keys(key_sharding, page_size, total, rows) for name, rows in candidates.items()}
+    best = None
+    if method != "pass rows" and not has_heads:
+        plans = [_make(total, name, rows, held[name], method, kept) for name, rows in candidates.items()]
+        times = list(map(_estimate, plans))
+        # Of nearly equal ones the first: fewer and larger intervals.
+        best = next(x for x, seconds in zip(plans, times) if seconds <= 1.01 * min(times))
+    if best is None or (method == "auto" and total[0] < total[1]):
+        # Rows move wherever they are.
+        name = next(iter(candidates))
+        passing = _make_passing(total, name, candidates[name], held[name], kept)
+        # Its sums are rounded by the number of ranks, so it has to save more than a little.
+        if best is None or _estimate(passing) < (1 - Rates().risk) * _estimate(best):
+            best = passing
     return dataclasses.replace(best, steps=steps or 0)
 
 
-def _make(
-    total: Tuple[int, int], name: str, rows: List[Intervals], method: str, kept: Kept
+def _make_passing(
+    total: Tuple[int, int], name: str, rows: List[Intervals], keys: List[Intervals], kept: Kept
 ) -> Plan:
-    keys = rows if total[0] == total[1] else _shardings.contiguous(total[1], len(rows))
+    passed, work = zip(*(_find_passed(kept, mine) for mine in keys))
+    held = tuple(keys)
+    return Plan(total, tuple(rows), held, held, "pass rows", name, tuple(work), passed=tuple(passed))
+
+
+def _make(
+    total: Tuple[int, int], name: str, rows: List[Intervals], keys: List[Intervals], method: str, kept: Kept
+) -> Plan:
     everything = ((0, total[1]),)
     fetched = [
         _find_fetched(kept, mine, total[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Tuple
 
 
 class Rates(NamedTuple):
@@ -37,3 +37,17 @@ def choose_steps(most: int, moved: float, computed: float, rates: Rates) -> int:
     find = lambda steps: find_exposed(steps, moved, computed) + steps * rates.step  # noqa: E731
     best = min(range(1, most + 1), key=find)
     return best if find(1) - find(best) > rates.risk * computed else 1
+
+
+def find_moved_rows(
+    passed: Tuple[int, int, int, int], heads: int, columns: int, bytes_of_element: int, rates: Rates
+) -> Tuple[float, float]:
+    """Seconds that rows and parts of them move, forward and backward. `passed` has rows that come to be computed from
+    the same node and from others, and parts that come home from these; all of so many heads."""
+    near, far, near_home, far_home = passed
+    come, home = near / rates.link + far / rates.rail, near_home / rates.link + far_home / rates.rail
+    row = heads * columns * bytes_of_element
+    # Parts are f32, with a logsumexp; back go queries, outputs and their gradients, and those of queries come home.
+    forward = row * come + 4 * heads * (columns + 1) * home + 2 * rates.latency
+    backward = (3 * row + 8 * heads) * come + 4 * heads * columns * home + 3 * rates.latency
+    return forward, backward

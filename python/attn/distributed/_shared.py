@@ -70,6 +70,8 @@ def find_shared(text: Text, names: Sequence[str]) -> Tuple[Shared, ...]:
 def check_shared(shared: Tuple[Shared, ...], names: Sequence[str], arrays: List[Any], plan: Plan, rank: int) -> None:
     """Raises Error for arrays that are not the parts that the plan says."""
     for number, of, dim in shared:
+        if of == "rows" and plan.deals_heads:
+            refuse(names[number], "the whole array where each rank has all rows", "a part of rows")
         expected, got = count(getattr(plan, of)[rank]), arrays[number].shape[dim]
         if got != expected:
             hint = f"plan.shard(x, {dim}{'' if of == 'rows' else ', of=' + repr(of)}) is the part of a whole x"
@@ -93,6 +95,9 @@ def _list_moved(call: Call) -> List[Tuple[Shared, Route]]:
     plan, shared = call.plan, [Shared(*x) for x in call.parts.shared]
     if plan.method == "ulysses":
         return [(x, plan.routes_to_all[x.of]) for x in shared]
+    if plan.method == "pass rows":
+        # Rows go, and keys stay.
+        return [(x, plan.row_route) for x in shared if x.of == "rows"]
     return [(x, plan.route) for x in shared if x.of == "keys"]
 
 
