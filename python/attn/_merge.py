@@ -87,7 +87,8 @@ def _stack(parts: List[Any]) -> Any:
     if _arrays.is_numpy(parts[0]):
         import numpy
 
-        return numpy.stack(parts)
+        # Parts that are turned alike would be stacked so.
+        return numpy.ascontiguousarray(numpy.stack(parts))
     return _arrays.find_torch().stack(parts)
 
 
