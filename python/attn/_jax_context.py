@@ -7,21 +7,16 @@ from typing import Any, Tuple
 import jax
 import jax.numpy as jnp
 
-from ._functions_of_parts import Functions, make_mask, place
 from ._library import refuse
-from ._problem import check_causal, check_window
 
 
 def gather_whole(
     tensors: Tuple[Any, Any, Any],
     axis_name: str,
     positions: Any,
-    functions: Functions,
-    causal: bool,
-    window: Any,
-) -> Tuple[Any, Any, Functions]:
-    """Of q, k and v of a shard: the keys and values of all, in the order of positions, and functions whose row
-    i is this shard's."""
+) -> Tuple[Any, Any, Any]:
+    """Of q, k and v of a shard: the keys and values of all, in the order of positions, and where the rows of this
+    shard stand among them."""
     query, key, value = tensors
     if query.ndim != 4 or key.ndim != 4 or query.shape[1] != key.shape[1]:
         shapes = f"shapes {query.shape} and {key.shape}"
@@ -39,7 +34,4 @@ def gather_whole(
 
     order = jnp.argsort(gather(positions, 0))
     key, value = (jnp.take(gather(x, 1), order, axis=1) for x in (key, value))
-    score, mask = functions
-    whole = Functions(score, make_mask(mask, check_causal(causal), check_window(window), 0))
-    total = jnp.full(2, key.shape[1], jnp.int32)
-    return key, value, place(whole, positions, None, total)
+    return key, value, positions

@@ -65,7 +65,7 @@ def check_kinds(positions: Any) -> Optional[Kinds]:
     """Of `compile` and `explain`: (rows, keys), each None, "origin" or "table", or what a call gives."""
     if positions is None:
         return None
-    return ("own", "own", *(_find_kind(x) for x in _check_pair(positions)))  # type: ignore[return-value]
+    return ("own", "own", *(_find_kind(x) for x in check_pair(positions)))  # type: ignore[return-value]
 
 
 def _find_kind(x: Any) -> str:
@@ -88,13 +88,13 @@ def _find_kind(x: Any) -> str:
 def find_placed(given: Tuple[Any, Any], q: Any, k: Any, rows_first: bool) -> Placed:
     """Of `positions` and `total` of a call, of which one is not None."""
     positions, total = given
-    pair = (None, None) if positions is None else _check_pair(positions)
+    pair = (None, None) if positions is None else check_pair(positions)
     for name, x in (("q", q), ("k", k)):
         if len(getattr(x, "shape", ())) != 4:
             refuse(name, "4 dimensions", _arrays.describe_type(x))
     dim = 1 if rows_first else 2
     counts = q.shape[dim], k.shape[dim]
-    whole = _check_total(total, pair, counts)
+    whole = check_total(total, pair, counts)
     kinds, arrays = ["own", "own"], []
     for name, x, count, most in zip(("rows", "keys"), pair, counts, whole):
         kind, array = _place(Part(name, count, most, q), x)
@@ -131,14 +131,14 @@ def _make_own(wanted: str, origin: Any, count: int, like: Any) -> Any:
     return first + make_range(0, count, like)
 
 
-def _check_pair(positions: Any) -> Tuple[Any, Any]:
+def check_pair(positions: Any) -> Tuple[Any, Any]:
     if not isinstance(positions, (tuple, list)) or len(positions) != 2:
         got = _arrays.describe_type(positions) if _arrays.is_array(positions) else repr(positions)
         refuse("positions", "(rows, keys)", got, "None for those that are the call's own")
     return positions[0], positions[1]
 
 
-def _to_int(x: Any) -> Any:
+def to_int(x: Any) -> Any:
     """An integer of any library; None for anything else. While Dynamo traces, it may be a symbol."""
     if isinstance(x, int) and not isinstance(x, bool):
         return x
@@ -150,12 +150,12 @@ def _to_int(x: Any) -> Any:
         return None
 
 
-def _check_total(total: Any, pair: Tuple[Any, Any], counts: Tuple[int, int]) -> Tuple[int, int]:
+def check_total(total: Any, pair: Tuple[Any, Any], counts: Tuple[int, int]) -> Tuple[int, int]:
     if total is None:
         if pair[0] is not None or pair[1] is not None:
             refuse("total", "(M, N), the rows and keys of the whole, beside positions", "None")
         return counts
-    whole = [_to_int(x) for x in total] if isinstance(total, (tuple, list)) else []
+    whole = [to_int(x) for x in total] if isinstance(total, (tuple, list)) else []
     if len(whole) != 2 or any(x is None or not 0 <= x <= _MOST for x in whole):
         refuse("total", "(M, N), the rows and keys of the whole, up to 2^28", repr(total))
     for name, x, count, most in zip(("rows", "keys"), pair, counts, whole):
@@ -181,11 +181,11 @@ def _place(part: Part, x: Any) -> Tuple[str, Any]:
     if _arrays.is_array(x):
         return _check_table(part, x)
     if isinstance(x, (list, tuple)):
-        intervals = _check_intervals(part, x)
+        intervals = check_intervals(part, x)
         if len(intervals) > 1:
             return "table", make_table(intervals, part.q)
         x = intervals[0][0] if intervals else 0
-    origin = _to_int(x)
+    origin = to_int(x)
     if origin is None:
         what = f"None, an origin, intervals [(begin, end), ...] or an array of integers for {part.name}"
         refuse("positions", what, repr(x))
@@ -199,10 +199,10 @@ def _join(intervals: Sequence[Any]) -> Tuple[Interval, ...]:
     """Without empty ones; those that meet are one."""
     found: List[Interval] = []
     for pair in intervals:
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or None in map(_to_int, pair):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or None in map(to_int, pair):
             hint = "an array of integers is a table"
             refuse("positions", "intervals [(begin, end), ...] of integers", repr(pair), hint)
-        begin, end = map(_to_int, pair)
+        begin, end = map(to_int, pair)
         if begin == end:
             continue
         if begin > end:
@@ -217,7 +217,7 @@ def _join(intervals: Sequence[Any]) -> Tuple[Interval, ...]:
     return tuple(found)
 
 
-def _check_intervals(part: Part, intervals: Sequence[Any]) -> Tuple[Interval, ...]:
+def check_intervals(part: Part, intervals: Sequence[Any]) -> Tuple[Interval, ...]:
     found = _join(intervals)
     if found and not (0 <= found[0][0] and found[-1][1] <= part.most):
         refuse("positions", f"intervals of {part.name} from 0 to {part.most}, as total says", repr(intervals))
@@ -239,11 +239,11 @@ def _check_table(part: Part, x: Any) -> Tuple[str, Any]:
         return "origin", _to_int32(x.reshape(1))
     if len(x.shape) != 1 or x.shape[0] != part.extent:
         refuse("positions", f"a table of {part.extent} {part.name}, as the call has", f"shape {tuple(x.shape)}")
-    _check_order(part, x)
+    check_order(part, x)
     return "table", _to_int32(x)
 
 
-def _check_order(part: Part, x: Any) -> None:
+def check_order(part: Part, x: Any) -> None:
     """Where elements are at hand. On a GPU nobody looks, as with `assume_sorted`."""
     is_hidden = not _arrays.is_numpy(x) and (not x.is_cpu or _is_watched())
     if is_hidden or not part.extent:

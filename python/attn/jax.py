@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy
 from jax.custom_derivatives import SymbolicZero
 
-from ._functions_of_parts import Functions
+from ._functions_of_parts import make_mask
 from ._indexing import Indexing, index_as
 from ._jax_call import (
     BATCH,
@@ -53,12 +53,14 @@ from ._jax_call import (
 from ._jax_context import gather_whole
 from ._jax_paged import paged_attention
 from ._library import Error, OptionTexts, option_texts, refuse
+from ._jax_positions import find_placed
 from ._plan import _compile, remember
-from ._problem import Spec
+from ._positions import Placed
+from ._problem import Spec, check_causal, check_window
 from ._scan import Scan
 from ._source import Gradients, Source, Text, Wanted, reads
 from .integrations._tables import add_table, fit_table, read_table
-from .typing import Mask, OptionsLike, Score, Window
+from .typing import DType, Mask, OptionsLike, Positions, Score, Window
 
 __all__ = ["attention", "context_attention", "export_checks", "paged_attention"]
 
@@ -117,8 +119,14 @@ class _Traced(NamedTuple):
             part = Part(write(text, numbers), (*order, *range(end, end + len(last))))
         return bind(Call(source, self.options, (*given, *last), results, *read, part))
 
+    @property
+    def _output(self) -> Tuple[str, Optional[str]]:
+        """Its dimensions, and its type unless it is that of q."""
+        problem = self.text.problem
+        return O, None if problem.output_type == problem.type else "float32"
+
     def forward(self) -> Callable:
-        return self._call(lambda text, _: text.forward, (), ((O, None), (LSE, "float32")))
+        return self._call(lambda text, _: text.forward, (), (self._output, (LSE, "float32")))
 
     def record(self) -> Callable:
         """(output, lse, lse_low), of which gradients are made."""
@@ -127,7 +135,7 @@ class _Traced(NamedTuple):
             problem = dataclasses.replace(text.problem, return_low=True)
             return dataclasses.replace(text, problem=problem).forward
 
-        return self._call(write, (), ((O, None), (LSE, "float32"), (LSE, "float32")))
+        return self._call(write, (), (self._output, (LSE, "float32"), (LSE, "float32")))
 
     def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> Callable:
         kinds: Dict[Any, Tuple] = {"query": (Q, None), "key": (K, None), "value": (V, None)}
@@ -206,7 +214,8 @@ def _differentiate(traced: _Traced) -> Callable:
         if wanted and not (isinstance(d_output, SymbolicZero) and not has_lse):
             if isinstance(d_output, SymbolicZero):
                 d_output = jnp.zeros(output.shape, output.dtype)
-            last = (output, lse, lse_low, d_output) + ((d_lse,) if has_lse else ())
+            # Products multiply elements of the type of q.
+            last = (output, lse, lse_low, d_output.astype(given[0].dtype)) + ((d_lse,) if has_lse else ())
             run = _refuse_second(traced.gradient(wanted, has_lse))
             found = dict(zip(wanted, run(*given, *numbers, *captures, *last)))
         of_numbers: List[Any] = [None] * len(numbers)
@@ -227,43 +236,57 @@ def _differentiate(traced: _Traced) -> Callable:
 _traced: Dict[Any, Tuple[_Traced, List[Any], List[int]]] = {}
 
 
+class Asked(NamedTuple):
+    """Of a call, but for its arrays and functions."""
+
+    causal: Any
+    has_scale: bool
+    has_sink: bool
+    out_dtype: Any
+    placed: Optional[Placed]
+
+
 def _trace(
-    q: Any, v: Any, causal: Any, numbers: Tuple, functions: Tuple, options: Any
+    q: Any, v: Any, asked: Asked, functions: Tuple, options: Any
 ) -> Tuple[_Traced, List[Any]]:
-    """What to compile for a call, and the arrays that its functions captured."""
+    """What to compile for a call, and the arrays that its functions captured, with those of positions."""
     score, mask = functions
     texts = option_texts(options)
     scan = Scan.of(score, mask)
-    key = (q.dtype, q.shape[-1], v.shape[-1], causal, *numbers, texts, score is None, *scan.key)
+    kinds, places = (asked.placed.kinds, asked.placed.arrays) if asked.placed else (None, [])
+    output = None if asked.out_dtype is None else numpy.dtype(asked.out_dtype).name
+    key = (q.dtype, q.shape[-1], v.shape[-1], *asked[:3], output, kinds, texts, score is None, *scan.key)
     found = None if scan.is_volatile else _traced.get(key)
     if found is None:
-        has_scale, has_sink = numbers
         spec = Spec(
             q.dtype,
             q.shape[-1],
             v.shape[-1],
             "cpu",
-            causal=causal,
+            causal=asked.causal,
             score=score,
             mask=mask,
-            has_scale=has_scale,
-            has_sink=has_sink,
+            has_scale=asked.has_scale,
+            has_sink=asked.has_sink,
             return_lse=True,
+            out_dtype=output,
+            positions=kinds,
         )
-        source = Source(spec, scan)
+        source = Source(spec, scan, placed=places)
         ranks = tuple(c.rank for c in source.captures)
         if source.is_volatile:
             return _Traced(source.text, texts, ranks, None), source.arrays
         slots = [c.slot for c in source.captures]
         has_places = any(reads(source.text.regions, x) for x in "bh")
-        part = _trace_part(spec, slots) if has_places else None
+        part = _trace_part(spec, slots, places) if has_places else None
         traced = _Traced(source.text, texts, ranks, part)
         found = traced, scan.keep, slots
         remember(_traced, key, found)
-    return found[0], [scan.arrays[slot] for slot in found[2]]
+    arrays = [*scan.arrays, *places]
+    return found[0], [arrays[slot] for slot in found[2]]
 
 
-def _trace_part(spec: Spec, slots: List) -> Optional[Tuple[Text, Tuple[int, ...]]]:
+def _trace_part(spec: Spec, slots: List, placed: List[Any]) -> Optional[Tuple[Text, Tuple[int, ...]]]:
     """The same on a part of the batch and the heads, and which of `slots` its captures are."""
     batch, head = numpy.zeros((), numpy.int32), numpy.zeros((), numpy.int32)
     score, mask = spec.score, spec.mask
@@ -271,12 +294,12 @@ def _trace_part(spec: Spec, slots: List) -> Optional[Tuple[Text, Tuple[int, ...]
     shifted_mask = mask and (lambda b, h, q, kv: mask(b + batch, h + head, q, kv))
     shifted = [index_as(x, Indexing.CLAMPED) for x in (shifted_score, shifted_mask)]
     scan = Scan.of(*shifted)
-    source = Source(dataclasses.replace(spec, score=shifted[0], mask=shifted[1]), scan)
+    source = Source(dataclasses.replace(spec, score=shifted[0], mask=shifted[1]), scan, placed=placed)
     if source.is_volatile:
         return None
     # Slots count arrays in the order of the functions, which is the same but for these two.
     known: List[int] = []
-    for array in scan.arrays:
+    for array in [*scan.arrays, *placed]:
         seen = len([x for x in known if x >= 0])
         known.append(BATCH if array is batch else HEAD if array is head else seen)
     places = [known[c.slot] for c in source.captures]
@@ -345,6 +368,9 @@ def attention(
     score: Optional[Score] = None,
     sink: Optional[jax.Array] = None,
     options: OptionsLike = None,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
+    out_dtype: Optional[DType] = None,
 ) -> jax.Array: ...
 
 
@@ -366,6 +392,9 @@ def attention(
     score: Optional[Score] = None,
     sink: Optional[jax.Array] = None,
     options: OptionsLike = None,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
+    out_dtype: Optional[DType] = None,
 ) -> Tuple[jax.Array, jax.Array]: ...
 
 
@@ -387,6 +416,9 @@ def attention(
     score: Optional[Score] = None,
     sink: Optional[jax.Array] = None,
     options: OptionsLike = None,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
+    out_dtype: Optional[DType] = None,
 ) -> Union[jax.Array, Tuple[jax.Array, jax.Array]]: ...
 
 
@@ -407,6 +439,9 @@ def attention(
     score: Optional[Score] = None,
     sink: Any = None,
     options: OptionsLike = None,
+    positions: Optional[Positions] = None,
+    total: Optional[Tuple[int, int]] = None,
+    out_dtype: Optional[DType] = None,
 ) -> Any:
     """jax.nn.dot_product_attention: the same arguments, shapes and results, with one exception. Rows
     which keep no key give 0 and a residual of -inf. These arguments go beyond it:
@@ -418,6 +453,10 @@ def attention(
         sink: (N,), one more logit for each head. The logit has no value.
         value: may have more or fewer columns than key.
         options: options of the compiler, as for attn.attention.
+        positions, total: (rows, keys), where they stand in a whole of (M, N): each None, an origin,
+            intervals, or a sorted array, which JAX may trace. Causality, windows, lengths,
+            functions, and masks and biases given as arrays are then those of the whole.
+        out_dtype: float32 where the output is not to be rounded; None is the type of query.
 
     Functions are traced by attn. Arrays that they capture, also arrays that JAX traces, are indexed
     down to one element. Operators of Python, functions of attn and of jax.numpy work on it. Masks
@@ -437,7 +476,7 @@ def attention(
     """
     if implementation is not None:
         refuse("implementation", "None", repr(implementation), "use jax.nn.dot_product_attention")
-    is_jax = score is None and sink is None and options is None
+    is_jax = score is sink is options is positions is total is out_dtype is None
     is_jax = is_jax and not (callable(bias) or callable(mask))
     if is_jax and jnp.asarray(query).dtype == jnp.float64:
         how = dict(scale=scale, is_causal=is_causal, local_window_size=local_window_size)
@@ -455,7 +494,8 @@ def attention(
     for name, x in (("key", k), ("value", v)):
         if x.dtype != q.dtype:
             refuse(name, f"elements of {q.dtype} as in query", x.dtype)
-    whole = (b, h, m, n)
+    placed = find_placed(positions, total, (m, n))
+    whole = (b, h, m, n) if placed is None else (b, h, *(total or (m, n)))
     if callable(bias):
         score, bias = bias, None
     if bias is not None:
@@ -467,7 +507,7 @@ def attention(
     has = scale is not None, sink is not None
     causal = "top_left" if is_causal else False
     functions = tuple(index_as(x, Indexing.CLAMPED) for x in (score, keep))
-    traced, captured = _trace(q, v, causal, has, functions, options)
+    traced, captured = _trace(q, v, Asked(causal, *has, out_dtype, placed), functions, options)
     numbers = [] if scale is None else [jnp.asarray(scale, jnp.float32)]
     if sink is not None:
         numbers.append(jnp.asarray(sink, jnp.float32))
@@ -495,6 +535,7 @@ def context_attention(
     sink: Optional[jax.Array] = None,
     return_residual: bool = False,
     options: OptionsLike = None,
+    out_dtype: Optional[DType] = None,
 ) -> Union[jax.Array, Tuple[jax.Array, jax.Array]]:
     """attn.jax.attention of the rows of this shard to the keys of all shards, inside of jax.shard_map.
 
@@ -505,7 +546,7 @@ def context_attention(
         positions: (T,) integers, where this shard's rows stand in the whole, ascending. All shards
             together have each position once. None where shards follow one another.
         causal, window, score, mask: as for `attn.attention`; functions see positions in the whole.
-        scale, sink, return_residual, options: as for `attn.jax.attention`.
+        scale, sink, return_residual, options, out_dtype: as for `attn.jax.attention`.
 
     Keys and values are gathered over the axis, into the order of positions, and each shard makes one call.
     Gradients are those of JAX: they go back to the shards, and are summed there.
@@ -513,10 +554,10 @@ def context_attention(
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
     """
-    functions = Functions(score, mask)
-    tensors = query, key, value
-    k, v, there = gather_whole(tensors, axis_name, positions, functions, causal, window)
+    k, v, rows = gather_whole((query, key, value), axis_name, positions)
+    keep = make_mask(mask, check_causal(causal), check_window(window), 0)
+    total = (k.shape[1], k.shape[1])
     how: Dict[str, Any] = dict(
-        scale=scale, sink=sink, return_residual=return_residual, options=options
+        scale=scale, sink=sink, return_residual=return_residual, options=options, out_dtype=out_dtype
     )
-    return attention(query, k, v, score=there.score, mask=there.mask, **how)
+    return attention(query, k, v, score=score, mask=keep, positions=(rows, None), total=total, **how)
