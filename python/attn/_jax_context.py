@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import jax
 import jax.numpy as jnp
 
+from ._indexing import find_indexing, index_as
 from ._library import refuse
 
 
@@ -35,3 +36,36 @@ def gather_whole(
     order = jnp.argsort(gather(positions, 0))
     key, value = (jnp.take(gather(x, 1), order, axis=1) for x in (key, value))
     return key, value, positions
+
+
+def make_mask(
+    mask: Optional[Callable],
+    causal: Optional[str],
+    window: Optional[Tuple[int, int]],
+) -> Optional[Callable]:
+    """The mask with `causal` and `window`, as `check_causal` and `check_window` give them, of as many rows as keys.
+    None keeps all."""
+    left, right = window or (-1, -1)
+    if causal is None and window is None:
+        return mask
+
+    def keep(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        kept = mask(b, h, q, kv) if mask is not None else None
+
+        def join(condition: Any) -> Any:
+            return condition if kept is None else kept & condition
+
+        if causal:
+            kept = join(kv <= q)
+        if left >= 0:
+            kept = join(kv >= q - left)
+        if right >= 0:
+            kept = join(kv <= q + right)
+        return kept
+
+    return _keep_indexing(keep, mask)
+
+
+def _keep_indexing(function: Callable, of: Optional[Callable]) -> Optional[Callable]:
+    """What indices outside of captured arrays mean to a function that calls another one."""
+    return function if not hasattr(of, "_attn_indexing") else index_as(function, find_indexing(of))

@@ -51,10 +51,6 @@ class Length(Operand):
         trace = getattr(active, "trace", None)
         if trace is None:
             fail(f"expected attn.{self.name} inside a score or mask function, got it outside")
-        # Of the whole, where a call has a part of it.
-        whole = getattr(active, "lengths", None)
-        if whole is not None:
-            return whole.read(self.name)
         return trace.length(self.name, self.argument)
 
     def __repr__(self) -> str:

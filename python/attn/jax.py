@@ -30,7 +30,6 @@ import jax.numpy as jnp
 import numpy
 from jax.custom_derivatives import SymbolicZero
 
-from ._functions_of_parts import make_mask
 from ._indexing import Indexing, index_as
 from ._jax_call import (
     BATCH,
@@ -50,7 +49,7 @@ from ._jax_call import (
     scale_score,
     to_jax,
 )
-from ._jax_context import gather_whole
+from ._jax_context import gather_whole, make_mask
 from ._jax_paged import paged_attention
 from ._library import Error, OptionTexts, option_texts, refuse
 from ._jax_positions import find_placed
@@ -555,7 +554,7 @@ def context_attention(
         Error: an argument that does not fit, or a function that cannot be traced.
     """
     k, v, rows = gather_whole((query, key, value), axis_name, positions)
-    keep = make_mask(mask, check_causal(causal), check_window(window), 0)
+    keep = make_mask(mask, check_causal(causal), check_window(window))
     total = (k.shape[1], k.shape[1])
     how: Dict[str, Any] = dict(
         scale=scale, sink=sink, return_residual=return_residual, options=options, out_dtype=out_dtype

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import attn
-from attn._functions_of_parts import Functions, place
+from attn._scan import Captured
 
 
 def count(keep, ranges, tile, b=0, h=0):
@@ -115,8 +115,9 @@ def test_documents_of_parts():
     ids = np.sort(rng.integers(0, 40, 4000)).astype("int32")
     rows, keys = (np.sort(rng.permutation(4000)[:size]).astype("int32") for size in (500, 900))
     documents = attn.assume_sorted(ids)
-    functions = Functions(None, lambda b, h, q, kv: (documents[q] == documents[kv]) & (kv <= q))
-    ranges = attn.mask_ranges(500, 900, mask=place(functions, rows, keys, np.array([4000, 4000])).mask)
+    q, kv = (Captured(x, is_sorted=True, is_natural=True) for x in (rows, keys))
+    mask = lambda b, h, i, j: (documents[q[i]] == documents[kv[j]]) & (kv[j] <= q[i])  # noqa: E731
+    ranges = attn.mask_ranges(500, 900, mask=mask)
     i, j = rows[:, None], keys[None, :]
     keep = (ids[i] == ids[j]) & (j <= i)
     assert count(keep, ranges, (128, 128)) >= 3
