@@ -418,6 +418,12 @@ static Function getWideFunction(Operation *op) {
       .Case<arith::MulIOp>([](auto) {
         return checked2<[](I a, I b, I *c) { return __builtin_mul_overflow(a, b, c); }>;
       })
+      .Case<arith::ShRSIOp>([](auto) {
+        return checked2<[](I a, I by, I *c) {
+          *c = a >> std::clamp<I>(by, 0, 63);
+          return false;
+        }>;
+      })
       .Case<arith::CmpIOp>([](arith::CmpIOp cmp) -> Function {
         bool isUnsigned = llvm::is_contained({arith::CmpIPredicate::ult, arith::CmpIPredicate::ule,
                                               arith::CmpIPredicate::ugt, arith::CmpIPredicate::uge},

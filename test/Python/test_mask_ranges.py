@@ -129,3 +129,39 @@ def test_two_captured_numbers():
     ranges = attn.mask_ranges(300, 300, mask=lambda b, h, q, kv: kv + first[0] <= q + second[0])
     i, j = np.arange(300)[:, None], np.arange(300)[None, :]
     assert count(j + 40 <= i + 7, ranges, (128, 128)) >= 1
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("stride", [4, 16])
+def test_keys_of_one_rank_in_several(dtype, stride):
+    """Key n stands at stride * n + first in the whole, where `first` is captured: no tile is kept in vain."""
+    m, n = 2048, 2048 // stride
+    first = np.array([stride - 1], dtype)
+    masks = {
+        "linear": lambda b, h, i, j: stride * j + first[0] <= i,
+        "quotient": lambda b, h, i, j: j <= (i - first[0]) // stride,
+    }
+    i, j = positions(m, n)
+    keep = stride * j + stride - 1 <= i
+    for name, mask in masks.items():
+        ranges = attn.mask_ranges(m, n, mask=mask, tile=(128, 16))
+        assert count(keep, ranges, (128, 16)) == 16, name
+        # A causal mask keeps half of the tiles, and so does this one.
+        visited = int((ranges.end - ranges.begin).sum()) // 16
+        assert visited == sum(-(-(128 * (t + 1) // stride) // 16) for t in range(16)), name
+    for device in ("cpu", "cuda"):
+        for gradient in (False, True):
+            how = dict(dtype="bfloat16", head_dim=128, device=device, gradient=gradient)
+            text = str(attn.explain(mask=masks["linear"], **how))
+            assert "mask-tiles" in text and "cannot be decided" not in text, (device, gradient)
+
+
+def test_attention_to_keys_of_one_rank(rng):
+    first = np.array([3], "int64")
+    q, k = (rng.standard_normal((1, 2, length, 16), "float32") for length in (300, 80))
+    found = attn.attention(q, k, k, mask=lambda b, h, i, j: 4 * j + first[0] <= i)
+    s = np.where(4 * np.arange(80) + 3 <= np.arange(300)[:, None], q @ k.swapaxes(2, 3) / 4, -np.inf)
+    with np.errstate(invalid="ignore"):
+        weights = np.nan_to_num(np.exp(s - s.max(3, keepdims=True)))
+    wanted = weights @ k / np.maximum(weights.sum(3, keepdims=True), 1e-30)
+    assert np.abs(found - wanted).max() < 1e-5

@@ -96,6 +96,7 @@ private:
     CeilDiv,
     RemU,
     RemS,
+    Shift,
     Max,
     Min,
     And,
@@ -121,6 +122,7 @@ private:
                                                    {"arith.ceildivsi", CeilDiv},
                                                    {"arith.remui", RemU},
                                                    {"arith.remsi", RemS},
+                                                   {"arith.shrsi", Shift},
                                                    {"arith.maxsi", Max},
                                                    {"arith.minsi", Min},
                                                    {"arith.andi", And},
@@ -227,6 +229,9 @@ private:
       break;
     case CeilDiv:
       r = a / b + (a % b != 0 && (a < 0) == (b < 0));
+      break;
+    case Shift:
+      r = a >> int(b);
       break;
     case Max:
       r = std::max(a, b);

@@ -635,6 +635,64 @@ TEST(MaskTiles, RoundedNumbersBeyondAllPositions) {
             Expect::Sound);
 }
 
+TEST(MaskTiles, StridesBesideNumbersBeyondAllPositions) {
+  // Keys or rows of which there is one in four, from a captured number on: both axes, both sides,
+  // powers of two and not.
+  for (const char *stride : {"4", "5", "64"})
+    for (const char *position : {"%n64", "%m64"}) {
+      bool ofKeys = StringRef(position) == "%n64";
+      std::string other = ofKeys ? "%m64" : "%n64";
+      // Half of it, since a stride takes positions further: nothing may wrap.
+      std::string there = "%two = arith.constant 2 : i64\n%far = arith.divsi %big, %two : "
+                          "i64\n%stride = arith.constant " +
+                          std::string(stride) + " : i64\n%s = arith.muli " + position +
+                          ", %stride : i64\n%at = arith.addi %s, %far : i64\n";
+      checkWide(there + "%k = arith.cmpi sle, %at, " + other + " : i64", Expect::Sound);
+      checkWide(there + "%k = arith.cmpi sgt, %at, " + other + " : i64", Expect::Sound);
+      checkWide(there + "%a = arith.cmpi sle, %at, " + other +
+                    " : i64\n%w64 = arith.index_cast %w : index to i64\n%e = arith.addi %at, %w64 "
+                    ": i64\n" +
+                    "%f = arith.cmpi sge, %e, " + other + " : i64\n%k = arith.andi %a, %f : i1",
+                Expect::Sound);
+    }
+  // Of 32 bits any stride is divided by.
+  std::string there = "%c5 = arith.constant 5 : i64\n%off64 = arith.extsi %off32 : i32 to i64\n"
+                      "%s = arith.muli %n64, %c5 : i64\n%at = arith.addi %s, %off64 : i64\n"
+                      "%k = arith.cmpi sle, %at, %m64 : i64";
+  checkWide(there, Expect::Sound);
+  EXPECT_EQ(
+      Mask(wide + there).tiles.describe(),
+      "keeps n < (floor((m1 - s0 + 4) / 5) - 1) + 1; drops n >= -(floor((s0 - m0 + 4) / 5) - 1)");
+  std::string byRank = "%c4 = arith.constant 4 : i64\n%s = arith.muli %n64, %c4 : i64\n"
+                       "%at = arith.addi %s, %big : i64\n%k = arith.cmpi sle, %at, %m64 : i64";
+  EXPECT_EQ(
+      Mask(wide + byRank).tiles.describe(),
+      "keeps n < (floor((m1 - s0 + 3) / 4) - 1) + 1; drops n >= -(floor((s0 - m0 + 3) / 4) - 1)");
+}
+
+TEST(MaskTiles, QuotientsOfNumbersBeyondAllPositions) {
+  std::string there = "%c4 = arith.constant 4 : i64\n%s = arith.subi %m64, %big : i64\n"
+                      "%at = arith.floordivsi %s, %c4 : i64\n";
+  checkWide(there + "%k = arith.cmpi sle, %n64, %at : i64", Expect::Sound);
+  checkWide(there + "%k = arith.cmpi sgt, %n64, %at : i64", Expect::Sound);
+  EXPECT_EQ(
+      Mask(wide + there + "%k = arith.cmpi sle, %n64, %at : i64").tiles.describe(),
+      "keeps n < (floor((m1 - s0 + 3) / 4) - 1) + 1; drops n >= -(-floor((m0 - s0) / 4) - 1)");
+}
+
+TEST(MaskTiles, StridesSkipTiles) {
+  // 4096 keys of which a row m sees those with 4 n + d <= m: of 1024 rows a quarter of 1024 keys.
+  Mask mask(wide + "%c4 = arith.constant 4 : i64\n%s = arith.muli %n64, %c4 : i64\n"
+                   "%at = arith.addi %s, %big : i64\n%k = arith.cmpi sle, %at, %m64 : i64");
+  bound::Environment environment{.fixedBegin = 896, .fixedEnd = 1024, .numRunning = 4096};
+  auto number = [](Value) -> int64_t { return 3; };
+  environment.scalar = number;
+  TileRanges<int64_t> ranges = mask.tiles.evaluateRanges(environment, 128);
+  EXPECT_EQ(ranges.begin, 0);
+  EXPECT_EQ(ranges.end, 256);
+  EXPECT_EQ(ranges.fullEnd, 128);
+}
+
 TEST(MaskTiles, DivisorsBeyondAllPositions) {
   // A divisor is positive.
   std::string size = "%one = arith.constant 1 : i64\n%c1 = arith.maxsi %big, %one : i64\n"

@@ -196,6 +196,7 @@ private:
   /// A number of any size, as a signed integer that holds it.
   mlir::Value emitWide(Expr expr);
   mlir::Value emitWideSum(Expr sum);
+  mlir::Value emitWideQuotient(Expr expr);
   /// A block constant of the mask region, its operations cloned to the insertion point.
   mlir::Value emitScalar(mlir::Value value);
   mlir::Value emitElement(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading,

@@ -112,8 +112,10 @@ Number Evaluator::evaluateFresh(Expr expr) {
     return sum;
   }
   case Kind::FloorDiv: {
-    int64_t divisor = operand(1);
-    return divisor == 0 ? 0 : llvm::divideFloorSigned(int64_t(operand(0)), divisor);
+    Number dividend = operand(0), divisor = operand(1);
+    if (divisor == 0)
+      return 0;
+    return dividend / divisor - (dividend % divisor != 0 && (dividend < 0) != (divisor < 0));
   }
   case Kind::Product:
     return operand(0) * operand(1);
@@ -160,6 +162,8 @@ int64_t evaluate(Expr expr, const Environment &environment) {
 static unsigned bitsOf(Expr expr) {
   if (!expr->isWide)
     return 32;
+  if (expr->kind == Kind::FloorDiv)
+    return bitsOf(expr->operands[0]);
   if (expr->kind != Kind::Sum) {
     Type type = expr->value.getType();
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -274,8 +278,23 @@ static bool readsElement(Expr expr) {
   return expr->kind == Kind::Read || llvm::any_of(expr->operands, readsElement);
 }
 
-/// A wide number is in its own type, and a wide sum in a type that holds it.
+/// By a number: a shift where it is a power of two, since there are types that no target divides.
+Value Emitter::emitWideQuotient(Expr expr) {
+  Expr dividend = expr->operands[0];
+  int64_t divisor = expr->operands[1]->constant;
+  Type type = wideType(builder, bitsOf(dividend));
+  Value value = castSigned(builder, loc, emitWide(dividend), type);
+  if (!llvm::isPowerOf2_64(divisor))
+    return builder.createOrFold<arith::FloorDivSIOp>(loc, value,
+                                                     signedConstant(builder, loc, type, divisor));
+  return builder.createOrFold<arith::ShRSIOp>(
+      loc, value, signedConstant(builder, loc, type, llvm::Log2_64(divisor)));
+}
+
+/// A wide number is in its own type, and a wide sum or quotient in a type that holds it.
 Value Emitter::emitWide(Expr expr) {
+  if (expr->isWide && expr->kind == Kind::FloorDiv && expr->operands[1]->isConstant())
+    return emitWideQuotient(expr);
   if (expr->kind == Kind::Scalar)
     return emitScalar(expr->value);
   if (expr->kind == Kind::Read) {

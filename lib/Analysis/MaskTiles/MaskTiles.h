@@ -67,7 +67,8 @@
 //   window of the same origin too.
 //
 // Conservative are other coefficients (2 * n <= m), other mixes of chunks or searches with a
-// diagonal, remainders of n, and every condition that is not linear.
+// diagonal, remainders of n, and every condition that is not linear. Other coefficients are solved
+// by a quotient: c * n + d <= m keeps n <= floor((m - d) / c), whatever number d is.
 //
 // Numbers that are compared with positions may be of any size (Narrow.h): a window of 2^63 - 1 keys
 // has no limit.

@@ -7,9 +7,11 @@
 
 #include "lib/Analysis/MaskTiles/Narrow.h"
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
+using namespace mlir;
 using namespace attn::bound;
 
 namespace attn {
@@ -150,6 +152,46 @@ static Expr dropBounds(ExprPool &pool, Expr literal) {
   return literal;
 }
 
+/// Whether a quotient of an expression can be written: it is made of numbers and positions, and no
+/// target has to divide more than 64 bits. Powers of two are shifts, of any bits.
+static bool isDivisible(Expr expr, int64_t divisor) {
+  auto isEasy = [&](Expr e) { return isDivisible(e, divisor); };
+  if (expr->kind == Kind::Sum)
+    return llvm::all_of(expr->operands, isEasy);
+  if (expr->kind == Kind::FloorDiv && expr->operands[1]->isConstant())
+    return isEasy(expr->operands[0]) && isDivisible(expr->operands[0], expr->operands[1]->constant);
+  if (!isNumber(expr))
+    return expr->kind == Kind::Symbol || expr->isConstant();
+  Type type = expr->value.getType();
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  bool isShort = bitsOf(tensor ? tensor.getElementType() : type) <= 32;
+  return isShort || !expr->isWide || llvm::isPowerOf2_64(divisor);
+}
+
+/// `c * n + x >= 0` is `n + floor(x / c) >= 0`, and `x - c * n >= 0` is `floor(x / c) - n >= 0`,
+/// for the running position n. No position is past the limits of the quotient, though x may have to
+/// be larger than what is narrow to reach them.
+static Expr narrowQuotient(ExprPool &pool, Expr literal) {
+  if (literal->kind != Kind::Sum)
+    return nullptr;
+  Expr running = pool.symbol(Symbol::Running), rest = pool.constant(literal->constant);
+  int64_t factor = 0;
+  for (auto [operand, coefficient] : llvm::zip_equal(literal->operands, literal->coefficients)) {
+    if (operand == running)
+      factor = coefficient;
+    else if (operand->usesRunning)
+      return nullptr;
+    else
+      rest = pool.scaleAdd(coefficient, operand, rest);
+  }
+  int64_t divisor = std::abs(factor);
+  if (divisor == 0 || !isDivisible(rest, divisor))
+    return nullptr;
+  constexpr int64_t kLimit = positionLimit + limitStep;
+  Expr quotient = pool.clamp(pool.floorDiv(rest, pool.constant(divisor)), -kLimit, kLimit);
+  return pool.scaleAdd(factor < 0 ? -1 : 1, running, quotient);
+}
+
 Expr narrowLiteral(ExprPool &pool, Expr literal) {
   if (!literal->isWide)
     return literal;
@@ -157,7 +199,9 @@ Expr narrowLiteral(ExprPool &pool, Expr literal) {
   if (isSearch(literal))
     return literal;
   // Its sign is all that counts.
-  return narrowTo(pool, literal, -1, 0);
+  if (Expr narrow = narrowTo(pool, literal, -1, 0))
+    return narrow;
+  return narrowQuotient(pool, literal);
 }
 
 } // namespace attn
