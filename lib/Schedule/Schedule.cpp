@@ -118,10 +118,12 @@ std::string attn::refuseSchedule(const Schedule &schedule) {
     return formatv("expected a fixed_split of whole tiles of {0} keys, got {1}; the nearest is {2}",
                    tile, schedule.fixedSplit, findNearestMultiple(schedule.fixedSplit, tile));
   // schedule_c11: a fixed split says how many parts there are, of tiles that nothing lists
-  if (schedule.fixedSplit > 0 && (schedule.splits > 1 || schedule.fill || schedule.lists))
-    return formatv("expected a fixed_split without splits, fill and lists, got {0} splits{1}{2}",
+  if (schedule.fixedSplit > 0 &&
+      (schedule.splits > 1 || schedule.fill || schedule.balance || schedule.lists))
+    return formatv("expected a fixed_split without splits, fill, balance and lists, got {0} "
+                   "splits{1}{2}{3}",
                    schedule.splits, schedule.fill ? " that fill" : "",
-                   schedule.lists ? " and lists" : "");
+                   schedule.balance ? " by lengths" : "", schedule.lists ? " and lists" : "");
   return {};
 }
 

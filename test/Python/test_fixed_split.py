@@ -134,7 +134,7 @@ def test_gradients_do_not_know_it():
         ({"fixed_split": True}, "fixed_split: expected a number of keys from 1 on, or None, got True"),
         ({"fixed_split": 64, "options": {"fixed_split": 128}}, "fixed_split: expected that of options, 128"),
         ({"fixed_split": 64, "options": {"block_n": 48}}, "whole tiles of 48 keys, got 64; the nearest is 48"),
-        ({"fixed_split": 64, "options": {"splits": 2}}, "expected a fixed_split without splits, fill"),
+        ({"fixed_split": 64, "options": {"splits": 2}}, "expected a fixed_split without splits, fill, balance"),
         ({"fixed_split": 64, "options": [1]}, "options: expected a dict"),
     ],
     ids=str,

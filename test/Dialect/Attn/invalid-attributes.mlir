@@ -115,10 +115,15 @@ func.func private @schedule_c10_least() attributes {a = #attn.schedule<block_m =
 
 // -----
 
-// expected-error@+1 {{expected a fixed_split without splits, fill and lists, got 2 splits}}
+// expected-error@+1 {{expected a fixed_split without splits, fill, balance and lists, got 2 splits}}
 func.func private @schedule_c11() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = 2, fixed_split = 128>}
 
 // -----
 
-// expected-error@+1 {{expected a fixed_split without splits, fill and lists, got 1 splits that fill and lists}}
+// expected-error@+1 {{expected a fixed_split without splits, fill, balance and lists, got 1 splits that fill and lists}}
 func.func private @schedule_c11_lists() attributes {a = #attn.schedule<block_m = 64, block_n = 64, lists = true, fill = true, fixed_split = 128>}
+
+// -----
+
+// expected-error@+1 {{expected a fixed_split without splits, fill, balance and lists, got 1 splits by lengths}}
+func.func private @schedule_c11_balance() attributes {a = #attn.schedule<block_m = 64, block_n = 64, balance = true, fixed_split = 128>}

@@ -11,7 +11,7 @@
 // CPU: rule cpu-8-lanes chose block_m 48, block_n 64, splits 1, parts of 4096 keys"
 // NEAREST: error: 'attn.attention' op expected a fixed_split of whole tiles of 16 keys, got 100; the nearest is 96
 // SAID: error: 'attn.attention' op expected a fixed_split of whole tiles of 96 keys, got 128; the nearest is 96
-// SPLITS: error: 'attn.attention' op expected a fixed_split without splits, fill and lists, got 2 splits
+// SPLITS: error: 'attn.attention' op expected a fixed_split without splits, fill, balance and lists, got 2 splits
 func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
       : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
