@@ -104,7 +104,8 @@ def rotate(x: ArrayT, positions: Array, rotary: Rotary) -> ArrayT:
         rotary: cosines and sines of each position, and which columns are a pair.
 
     Returns:
-        A new array of the type, library and device of x. Products are in float32 and rounded once.
+        A new array of the type, library and device of x. Products are in float32 and rounded once. Gradients
+        are rotated back.
 
     Raises:
         Error: an argument that does not fit, by its name.
@@ -305,7 +306,7 @@ def append(
         q: queries of the same rows, (T, H, D), to be rotated too; with rotary alone.
 
     Returns:
-        The rotated q, or None without q.
+        The rotated q, with its gradient, or None without q. Nothing is recorded of what is written.
 
     Raises:
         Error: an argument that does not fit, by its name. The contents of slots and positions are not
@@ -343,7 +344,8 @@ def _append(
     rotary, positions, q = turn
     if not _arrays.is_numpy(k) and _use(k).is_grad_enabled():
         with _use(k).no_grad():
-            return _append(k, v, caches, slots, is_rows_first, turn)
+            _append(k, v, caches, slots, is_rows_first, (rotary, positions, None))
+        return None if q is None else _rotate(q, positions, rotary)
     pools = caches if is_rows_first else (_arrays.swap(caches[0]), _arrays.swap(caches[1]))
     turns = rotary is not None and bool(int(rotary.cos.shape[1]))
     numbers, tables = ([slots, positions], rotary[:2]) if rotary and turns else ([slots], ())

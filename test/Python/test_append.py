@@ -289,3 +289,32 @@ def test_errors_of_slots(how, words):
     given = dict(cache_seqlens=SLOTS, cu_seqlens=np.zeros(4, "i4"), total=3, page_size=4)
     with pytest.raises(attn.Error, match=f"^{words}"):
         serving.find_slots(**{**given, **how})
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_gradients_are_rotated_back(interleaved):
+    torch = pytest.importorskip("torch")
+    cos, sin = (torch.from_numpy(x) for x in make_tables(np.random.default_rng(3)))
+    rotary, back = (serving.Rotary(cos, x, interleaved) for x in (sin, -sin))
+    x, d = torch.randn(9, 2, 12, requires_grad=True), torch.randn(9, 2, 12)
+    positions = torch.randint(0, 90, (9,))
+    (found,) = torch.autograd.grad(serving.rotate(x, positions, rotary), x, d)
+    torch.testing.assert_close(found, serving.rotate(d, positions, back))
+
+
+def test_caches_record_nothing():
+    """A cache is changed in place; queries that are rotated beside it have gradients."""
+    torch = pytest.importorskip("torch")
+    k, v, k_cache, v_cache, slots = as_tensors(make_call(np.random.default_rng(4), 16), True)
+    rotary = serving.Rotary(*(torch.from_numpy(x) for x in make_tables(np.random.default_rng(5))))
+    positions, wanted = torch.arange(9), [k_cache.clone(), v_cache.clone()]
+    serving.append(k, v, *wanted, slots, rotary=rotary, positions=positions)
+    q = torch.randn(9, 4, 12, requires_grad=True)
+    rows = [x.requires_grad_() for x in (k, v)]
+    turned = serving.append(*rows, k_cache, v_cache, slots, rotary=rotary, positions=positions, q=q)
+    assert not k_cache.requires_grad and not v_cache.requires_grad
+    for x, y in zip((k_cache, v_cache), wanted):
+        torch.testing.assert_close(x, y)
+    alone = serving.rotate(q, positions, rotary)
+    found, expected = (torch.autograd.grad(x.square().sum(), q)[0] for x in (turned, alone))
+    assert found.any() and torch.equal(found, expected)

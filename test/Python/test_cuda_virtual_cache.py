@@ -59,6 +59,28 @@ def test_grown_keys_have_the_bits_of_a_tensor(order, rows):
     torch.cuda.synchronize()
 
 
+@pytest.mark.parametrize("order", ["layers", "tokens"])
+def test_gradients_reach_keys_of_a_cache(order):
+    """Gradients of keys that lie in a cache, which are dense, are those of the same keys in a tensor."""
+    cache, layers = make(order, sequences=2)
+    for b in range(2):
+        cache.grow(b, 3000)
+    k, v = (x[:, :, :3000] for x in layers[1])
+    for x in (k, v):
+        x.copy_(torch.randn(x.shape, device="cuda", dtype=x.dtype))
+    q = torch.randn(2, H, 1000, D, device="cuda", dtype=torch.bfloat16)
+    d = torch.randn_like(q)
+    results = []
+    for keys in ((k, v), (k.contiguous(), v.contiguous())):
+        leaves = [x.detach().requires_grad_() for x in (q, *keys)]
+        output = attn.attention(*leaves, causal="bottom_right")
+        results.append([output, *torch.autograd.grad(output, leaves, d)])
+    for found, expected in zip(*results):
+        assert found.isfinite().all() and found.any()
+        torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
+    assert torch.equal(results[0][0], results[1][0])
+
+
 def test_a_graph_follows_what_grows():
     cache, layers = make("layers")
     dense = [[torch.zeros(4, HKV, MOST, D, device="cuda", dtype=torch.bfloat16) for _ in range(2)] for _ in layers]
