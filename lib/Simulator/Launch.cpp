@@ -8,6 +8,8 @@
 #include "lib/Simulator/Launch.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Support/ElementType.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -139,6 +141,43 @@ static bool isZeroed(ArrayRef<mlir::func::FuncOp> kernels, unsigned index) {
   });
 }
 
+/// Whether a kernel searches, and knows floats by their shapes alone.
+static bool searchesAlone(mlir::func::FuncOp kernel) {
+  bool readsFloats = any_of(kernel.getArguments(), [](mlir::BlockArgument argument) {
+    auto type = mlir::dyn_cast<mlir::MemRefType>(argument.getType());
+    return type && mlir::isa<mlir::FloatType>(type.getElementType()) &&
+           !all_of(argument.getUsers(),
+                   [](mlir::Operation *user) { return mlir::isa<mlir::memref::DimOp>(user); });
+  });
+  return !readsFloats &&
+         kernel.walk([](mlir::scf::WhileOp) { return mlir::WalkResult::interrupt(); })
+             .wasInterrupted();
+}
+
+Expected<std::vector<Array>> Launch::search(ArrayRef<Argument> arguments,
+                                            MutableArrayRef<Argument> all) const {
+  Way way = choose(arguments);
+  std::vector<Array> arrays;
+  for (size_t number = way.first; number < way.end; ++number) {
+    mlir::func::FuncOp kernel = kernels[number];
+    if (!searchesAlone(kernel))
+      continue;
+    for (size_t index = arguments.size(); index < kernel.getNumArguments(); ++index) {
+      Memory &memory = all[index].memory;
+      if (memory.data || kernel.getArgument(index).use_empty())
+        continue;
+      Expected<Array> array = Array::allocate(memory.kind, memory.shape);
+      if (!array)
+        return array.takeError();
+      memory.data = static_cast<char *>(arrays.emplace_back(std::move(*array)).data());
+    }
+    Expected<std::vector<Finding>> findings = simulators[number].run(all, Options());
+    if (!findings)
+      return findings.takeError();
+  }
+  return std::move(arrays);
+}
+
 //===----------------------------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------------------------===//
@@ -171,6 +210,9 @@ Expected<std::vector<Prediction>> Launch::predict(ArrayRef<Argument> arguments) 
   Expected<std::vector<Argument>> all = addScratch(arguments);
   if (!all)
     return all.takeError();
+  Expected<std::vector<Array>> found = search(arguments, *all);
+  if (!found)
+    return found.takeError();
   Way way = choose(arguments);
   std::vector<Prediction> predictions;
   for (const Simulator &simulator : getSimulators().slice(way.first, way.end - way.first)) {

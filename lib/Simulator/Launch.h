@@ -38,6 +38,11 @@ public:
   llvm::Expected<std::vector<Prediction>> predict(llvm::ArrayRef<Argument> arguments) const;
   /// The arguments of the function and scratch of the right shapes, without data.
   llvm::Expected<std::vector<Argument>> addScratch(llvm::ArrayRef<Argument> arguments) const;
+  /// Gives data to scratch of numbers that kernels search for, and runs these kernels: a
+  /// prediction, which has no other data, then knows how long loops are. `all` is what `addScratch`
+  /// returns.
+  llvm::Expected<std::vector<Array>> search(llvm::ArrayRef<Argument> arguments,
+                                            llvm::MutableArrayRef<Argument> all) const;
 
 private:
   /// Kernels in a row, from `first` up to `end`.

@@ -152,6 +152,9 @@ static Expected<sim::Timeline> runTimeline(const sim::Launch &launch,
   Expected<std::vector<sim::Argument>> all = launch.addScratch(arguments);
   if (!all)
     return all.takeError();
+  Expected<std::vector<Array>> found = launch.search(arguments, *all);
+  if (!found)
+    return found.takeError();
   Expected<sim::BlockResult> result = launch.getSimulators()[index].runBlock(*all, how, block);
   if (!result)
     return result.takeError();
