@@ -176,7 +176,7 @@ test-browser: build site ## Look at the page of --html, and at the site, in Chro
 test-distributed: build ## Compare attention of 2, 3 and 4 processes with one in the whole grid of masks, methods and shardings
 	@ATTN_DISTRIBUTED=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
 	  .venv/bin/python -B -W ignore -m pytest -q -s -p no:cacheprovider \
-	  $(patsubst %,test/Python/test_context_%.py,parallel compiled dropin dtensor shared rows)
+	  $(patsubst %,test/Python/test_context_%.py,parallel compiled dropin dtensor shared rows nodes)
 
 assembler: ## Install the pinned ptxas and nvdisasm into .venv, so that machine code is judged too
 	$(call install,python3-venv)

@@ -15,10 +15,11 @@ from .._problem import check_causal, check_window, is_rows_first
 from ..typing import Causal, DropoutSeed, Layout, Mask, OptionsLike, Score, Window
 from . import _dtensor, _operators, _traced
 from ._agree import agree, describe, make_facts
-from ._call import Parts
+from ._call import Parts, read_parts
 from ._group import choose_group, find_group, name_group
+from ._nodes import cut_nodes, find_nodes, join_shared
 from ._plan import Plan
-from ._shared import check_shared
+from ._shared import Shared, check_shared
 from ._sources import Asked, find_source, make_dropout
 
 
@@ -30,6 +31,8 @@ class _Prepared(NamedTuple):
     how: Tuple[str, Any, bool]
     parts: str
     captures: List[torch.Tensor]
+    # Of what turns heads, where ranks do; None if they do not.
+    turned: Optional[str]
 
 
 @overload
@@ -189,26 +192,28 @@ def _call(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: T
     key = _find_key(tensors, sink, plan, group, scale, asked) if sharded is None else None
     known = _known.get(key) if key is not None else None
     if known is not None:
-        return _attend(_Prepared((*tensors, None), *known[1:]), plan.method == "ulysses")
+        return _attend(_Prepared((*tensors, None), *known[1:]))
     first = (0, 0) if sharded is None else sharded.first
     try:
         prepared = _prepare(tensors, sink, plan, group, scale, asked, first)
     except Exception as error:
         _tell(tensors, sink, plan, group, scale, asked, error)
         raise
+    if plan.node:
+        prepared = _enter_nodes(prepared, plan, group)
     if key is not None:
         # With the plan, which the key names by its address.
         remember(_known, key, (plan, *prepared[1:]))
-    found = _attend(prepared, plan.method == "ulysses")
+    found = _attend(prepared)
     return found if sharded is None else sharded.wrap(*found)
 
 
-def _attend(prepared: _Prepared, is_turned: bool) -> Tuple[Any, Any]:
-    (*tensors, sink), how, parts, captures = prepared
-    if not is_turned:
+def _attend(prepared: _Prepared) -> Tuple[Any, Any]:
+    (*tensors, sink), how, parts, captures, turned = prepared
+    if turned is None:
         return _operators.attend(*tensors, sink, how, parts, captures)
-    turned = _operators.turn(*tensors, how[2], parts)
-    return _operators.turn_back(*_operators.attend(*turned, sink, how, parts, captures), how[2], parts)
+    there = _operators.turn(*tensors, how[2], turned)
+    return _operators.turn_back(*_operators.attend(*there, sink, how, parts, captures), how[2], turned)
 
 
 def _make_facts(asked: Tuple) -> Any:
@@ -248,22 +253,38 @@ def _prepare(
     q, k, _ = tensors
     whole = Asked(check_causal(causal) or False, check_window(window), score, mask)
     batch, heads, key_heads = q.shape[0], q.shape[head_dim], k.shape[head_dim]
-    if plan.method == "ulysses":
-        heads //= plan.ranks
-        first = (first[0], first[1] + rank * heads)
+    is_turned, place = plan.method == "ulysses", rank % plan.node if plan.node else rank
+    if is_turned:
+        heads //= plan.node or plan.ranks
+        first = (first[0], first[1] + place * heads)
     is_part = any(first) or plan.is_split(batch, heads, key_heads)
     if sink is not None:
         sink = _check_sink(sink, q.shape[head_dim])
-        sink = sink[rank * heads : (rank + 1) * heads] if plan.method == "ulysses" else sink
+        sink = sink[place * heads : (place + 1) * heads] if is_turned else sink
     dropout = make_dropout(dropout_p, dropout_seed, q)
     how = scale, sink, options
-    source, order, captures, shared, names = find_source(tensors, whole, plan, is_part, how, dropout)
+    by = cut_nodes(plan) if plan.node else plan
+    source, order, captures, shared, names = find_source(tensors, whole, by, is_part, how, dropout)
     check_shared(shared, names, captures, plan, rank)
     scale = None if scale is None else _arrays.to_number(scale, "scale")
     is_causal = bool(causal) and window is None and score is None and mask is None and not dropout.p
     facts = tuple(_make_facts(asked).items())
     parts = Parts(name_group(group), plan.text, order, first, facts, is_causal, tuple(map(tuple, shared)))
-    return _Prepared((*tensors, sink), (source, scale, rows_first), parts.write(), captures)
+    last = parts.write(), captures, parts.write() if is_turned else None
+    return _Prepared((*tensors, sink), (source, scale, rows_first), *last)
+
+
+def _enter_nodes(prepared: _Prepared, plan: Plan, group: Any) -> _Prepared:
+    """The same of a rank's node and of its peers in others. All ranks make their groups together, so they have to mean
+    the same call before."""
+    parts, (source, scale, rows_first) = read_parts(prepared.parts), prepared.how
+    facts = {**dict(parts.facts), **describe(*prepared.tensors, scale, rows_first)}
+    agree(group, {**facts, "plan": plan.text, "score, mask": source})
+    nodes = find_nodes(plan, group)
+    captures = join_shared(nodes, tuple(Shared(*x) for x in parts.shared), prepared.captures)
+    outer = parts._replace(group=nodes.peers, plan=nodes.outer.text)
+    inner = parts._replace(group=nodes.node, plan=nodes.inner.text)
+    return prepared._replace(parts=outer.write(), captures=captures, turned=inner.write())
 
 
 def _check_sink(sink: Any, heads: int) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import List, NamedTuple, Tuple
 
 from ._plan import Plan
 from ._rates import Rates, find_exposed, find_moved_rows
-from ._shardings import count, intersect
+from ._shardings import count, intersect, join
 
 
 class Shape(NamedTuple):
@@ -51,6 +51,14 @@ def _count_keys(plan: Plan, rank: int, node: int) -> List[int]:
 
 
 def _count_bytes(plan: Plan, rank: int, shape: Shape, node: int) -> List[int]:
+    if plan.node:
+        # Within a node as below, of whatever is a node of the machine; keys of some heads from other nodes.
+        each = count(plan.rows[rank]) * (2 * shape.heads + 2 * shape.key_heads)
+        near = shape.batch * shape.columns * each * shape.bytes // plan.node * (plan.node - 1)
+        first = rank // plan.node * plan.node
+        own = join([x for mine in plan.keys[first : first + plan.node] for x in mine])
+        foreign = count(plan.fetched[rank]) - count(intersect(plan.fetched[rank], own))
+        return [near, 2 * shape.batch * shape.key_heads * shape.columns * shape.bytes * foreign // plan.node]
     if plan.method == "ulysses":
         # q, k and v arrive, and the output leaves: of all ranks the same.
         each = count(plan.rows[rank]) * (2 * shape.heads + 2 * shape.key_heads)
@@ -78,7 +86,9 @@ def count_memory(plan: Plan, rank: int, shape: Shape) -> Tuple[int, int]:
     if plan.method == "ulysses":
         # q, k, v and the output of all positions and some heads; their gradients as well.
         each = count(plan.rows[rank]) * (shape.heads + shape.key_heads)
-        return pair * each, 2 * pair * each
+        # Of a node also the keys of its heads that it fetches, and their gradients.
+        keys = pair * shape.key_heads * count(plan.fetched[rank]) // plan.node if plan.node else 0
+        return pair * each + keys, 2 * (pair * each + keys)
     if plan.method == "ring":
         # Keys and values of two ranks; in the backward pass with sums of f32.
         most = max(map(count, plan.keys))

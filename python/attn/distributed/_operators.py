@@ -83,8 +83,10 @@ def check_ranks(plan: Plan, ranks: int) -> None:
 
 
 def check_key_heads(plan: Plan, count: int) -> None:
-    if plan.method == "ulysses" and count % plan.ranks:
-        refuse("k", f"key heads that {plan.ranks} ranks divide", count, 'method="gather" serves any number of them')
+    turned = plan.node or plan.ranks
+    if plan.method == "ulysses" and count % turned:
+        hint = 'method="gather" serves any number of them, and node= fewer ranks'
+        refuse("k", f"key heads that {turned} ranks divide", count, hint)
 
 
 def check_parts(q: Any, k: Any, v: Any, plan: Plan, dim: int, rank: int) -> None:

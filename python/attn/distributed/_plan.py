@@ -47,6 +47,7 @@ class Plan:
         steps: the most groups of key heads that "gather" fetches one after the other, each while the one
             before is computed; 0 where the shapes of a call choose.
         passed: of "pass rows", for each rank the intervals of rows that it computes.
+        node: of "ulysses", the ranks that exchange heads, where nodes gather keys from each other; else 0.
         text: the parts that ranks compare.
     """
 
@@ -59,12 +60,13 @@ class Plan:
     work: Tuple[int, ...]
     steps: int = 0
     passed: Tuple[Intervals, ...] = ()
+    node: int = 0
     text: str = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # It is long, each call asks for it, and torch.compile guards it.
         held = self.total, self.rows, self.keys, self.fetched
-        text = repr((*held, self.method, self.work, self.steps, self.passed))
+        text = repr((*held, self.method, self.work, self.steps, self.passed, self.node))
         object.__setattr__(self, "text", text)
 
     @property
@@ -208,8 +210,9 @@ class Plan:
 
     def __repr__(self) -> str:
         rows, columns = self.total
+        of_nodes = f" in nodes of {self.node}" if self.node else ""
         return (
-            f"<{rows} x {columns} on {self.ranks} ranks, {self.sharding}, {self.method}: "
+            f"<{rows} x {columns} on {self.ranks} ranks, {self.sharding}, {self.method}{of_nodes}: "
             f"balance {self.balance:.3f}>"
         )
 
@@ -229,8 +232,8 @@ def _find_kind(held: Sequence[Intervals]) -> str:
 @functools.lru_cache(maxsize=64)
 def read_plan(text: str) -> Plan:
     """Of the text of one: without what only people read."""
-    total, rows, keys, fetched, method, work, steps, passed = ast.literal_eval(text)
-    return Plan(total, rows, keys, fetched, method, "", work, steps, passed)
+    total, rows, keys, fetched, method, work, steps, passed, node = ast.literal_eval(text)
+    return Plan(total, rows, keys, fetched, method, "", work, steps, passed, node)
 
 
 def _find_fetched(kept: Kept, rows: Intervals, length: int) -> Intervals:
@@ -359,6 +362,7 @@ def plan(
     mesh: Any = None,
     key_sharding: Union[str, Sequence[Sequence[Tuple[int, int]]]] = "auto",
     page_size: int = 1,
+    node: Optional[int] = None,
 ) -> Plan:
     """Deals rows and keys of one sequence to ranks.
 
@@ -384,6 +388,8 @@ def plan(
         key_sharding: "auto" (as rows, if they are of one sequence, else contiguous), "contiguous",
             "interleaved" (pages of `page_size` keys, dealt in turn), or the intervals of each rank.
         page_size: 1 or more; key n is in page n // page_size.
+        node: of "ulysses", how many ranks, one after the other, exchange heads. Their rows keep keys that
+            they gather from other nodes. None: all ranks are one node.
 
     Returns:
         A Plan, the same on every rank.
@@ -406,6 +412,12 @@ def plan(
         refuse("key_sharding", f"one of {', '.join(KEY_SHARDINGS)}, or intervals", repr(key_sharding))
     if isinstance(page_size, bool) or not isinstance(page_size, int) or page_size < 1:
         refuse("page_size", "a number of keys", repr(page_size))
+    if node is not None:
+        is_number = isinstance(node, int) and not isinstance(node, bool) and node > 0
+        if method != "ulysses":
+            refuse("node", 'None without method="ulysses"', repr(node))
+        if not is_number or ranks % node:
+            refuse("node", f"a number of ranks that divides {ranks}", repr(node))
     has_heads = not is_own and sharding == "heads"
     if has_heads and method not in ("auto", "pass rows"):
         refuse("sharding", 'positions of each rank with method="' + method + '"', '"heads"', 'method="pass rows" has heads')
@@ -426,6 +438,8 @@ def plan(
         times = list(map(_estimate, plans))
         # Of nearly equal ones the first: fewer and larger intervals.
         best = next(x for x, seconds in zip(plans, times) if seconds <= 1.01 * min(times))
+        if node is not None and node < ranks:
+            best = _join_nodes(best, node, kept)
     if best is None or (method == "auto" and total[0] < total[1]):
         # Rows move wherever they are.
         name = next(iter(candidates))
@@ -434,6 +448,17 @@ def plan(
         if best is None or _estimate(passing) < (1 - Rates().risk) * _estimate(best):
             best = passing
     return dataclasses.replace(best, steps=steps or 0)
+
+
+def _join_nodes(plan: Plan, node: int, kept: Kept) -> Plan:
+    """The same with what the rows of a node keep, for each of its ranks, which share the work."""
+    fetched: List[Intervals] = []
+    work: List[int] = []
+    for first in range(0, plan.ranks, node):
+        rows = join([x for mine in plan.rows[first : first + node] for x in mine])
+        fetched += [_find_fetched(kept, rows, plan.total[1]) if rows else ()] * node
+        work += [kept.count_work(rows) // node] * node
+    return dataclasses.replace(plan, fetched=tuple(fetched), work=tuple(work), node=node)
 
 
 def _make_passing(

@@ -158,6 +158,8 @@ def attend(tensors: Tuple, sink: Any, plan: Any, group: Any, scale: Any, asked: 
         _refuse("q", "a tensor of this rank under torch.compile", "a DTensor", hint)
     if plan is None:
         _refuse("plan", "one of attn.distributed.plan", "None", "make it outside of what is compiled")
+    if plan.node:
+        _refuse("plan", "one node under torch.compile", f"nodes of {plan.node} ranks", 'method="gather" is compiled')
     rows_first = is_rows_first(layout)
     head_dim = 2 if rows_first else 1
     text, name = plan.text, _name(group)
