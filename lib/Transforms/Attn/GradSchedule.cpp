@@ -273,6 +273,25 @@ void attn::checkFused(ModuleOp module, const Machine &machine) {
   });
 }
 
+std::optional<Schedule> attn::chooseParts(AttentionGradKeyValueOp pass, int64_t mostParts) {
+  bool isFused = pass->hasAttr(kFusedAttrName), isWide = pass.getHeadDim() > 96;
+  // Scores that read a tensor at each place, f32, and, where blocks add to gradients of queries,
+  // factors of weights beside wide sums.
+  if (pass.getQuery().getType().getElementTypeBitWidth() != 16 ||
+      measureRegion(pass.getScore()).gathers || (isFused && isWide && getFactor(pass.getScore())))
+    return std::nullopt;
+  Schedule words = pass->getAttrOfType<ScheduleAttr>(kScheduleAttrName).getWords();
+  words.splits = mostParts;
+  // Without a mask as many rows as each of two consumers has keys spill 4 bytes.
+  bool isSquare = words.consumers == 2 && 2 * words.blockM == words.blockN;
+  if (isFused && isWide && pass.getMask().empty() && isSquare)
+    words.blockM = words.blockM * 3 / 4;
+  words.fill = true;
+  // Bounds of the part live as long as the block otherwise, which spills at D = 128.
+  words.recompute = true;
+  return words;
+}
+
 void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine,
                      CandidateRegisters &registers) {
   auto scored = cast<ScoredOpInterface>(op.getOperation());

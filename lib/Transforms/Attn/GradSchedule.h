@@ -25,6 +25,10 @@ std::string refuseGradSchedule(const Machine &machine, ScoredOpInterface op, Sch
 /// unless two roles can share them out.
 void splitSums(AttentionGradKeyValueOp op, const Machine &machine, CandidateRegisters &registers);
 
+/// The words of a pass over keys, which has a schedule, with up to `mostParts` of the query heads
+/// that share a key head; none where that leaves no registers.
+std::optional<Schedule> chooseParts(AttentionGradKeyValueOp pass, int64_t mostParts);
+
 /// Leaves the mark of a fused form where the machine has a block for it.
 void checkFused(mlir::ModuleOp module, const Machine &machine);
 

@@ -15,9 +15,9 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/GradSchedule.h"
 #include "lib/Transforms/Attn/GroupParts.h"
 #include "lib/Transforms/Attn/Passes.h"
-#include "lib/Transforms/Attn/RegionWork.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/WayCopy.h"
 #include "llvm/Support/MathExtras.h"
@@ -30,15 +30,8 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// Whether a block has scores that read a tensor at each place, or, where it adds to gradients of
-/// queries, factors of weights beside wide sums: these leave no registers for parts.
-static bool leavesNoRegisters(AttentionGradKeyValueOp pass) {
-  bool isWide = pass->hasAttr(kFusedAttrName) && pass.getHeadDim() > 96;
-  return measureRegion(pass.getScore()).gathers || (isWide && getFactor(pass.getScore()));
-}
-
 /// The passes over keys of a function, if each may have parts; else none. Parts take registers, of
-/// which f32 and rows of any strides leave none.
+/// which rows of any strides leave none.
 static SmallVector<AttentionGradKeyValueOp> findPasses(func::FuncOp function) {
   for (unsigned index : llvm::seq(function.getNumArguments()))
     if (function.getArgAttr(index, kStridedAttrName))
@@ -47,9 +40,9 @@ static SmallVector<AttentionGradKeyValueOp> findPasses(func::FuncOp function) {
   bool canSplit = llvm::all_of(passes, [](AttentionGradKeyValueOp pass) {
     auto schedule = pass->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
     // Views tell other sizes than those of arguments, and lists are of whole groups.
-    return schedule && !schedule->lists && schedule->splits == 1 && !leavesNoRegisters(pass) &&
-           pass.getQuery().getType().getElementTypeBitWidth() == 16 &&
-           isa<BlockArgument>(pass.getQuery()) && isa<BlockArgument>(pass.getKey());
+    return schedule && !schedule->lists && schedule->splits == 1 &&
+           isa<BlockArgument>(pass.getQuery()) && isa<BlockArgument>(pass.getKey()) &&
+           chooseParts(pass, kMostGroupParts);
   });
   return canSplit ? passes : SmallVector<AttentionGradKeyValueOp>();
 }
@@ -90,18 +83,9 @@ static ArrayAttr getCondition(AttentionGradKeyValueOp pass, ScheduleAttr schedul
 
 /// Lets the device decide on parts of the query heads.
 static void splitGroups(ArrayRef<AttentionGradKeyValueOp> passes) {
-  for (AttentionGradKeyValueOp pass : passes) {
-    Schedule words = pass->getAttrOfType<ScheduleAttr>(kScheduleAttrName).getWords();
-    words.splits = kMostGroupParts;
-    // Without a mask 64 rows spill 4 bytes at D = 128 where blocks add to gradients of queries.
-    bool hasNoMask = pass->hasAttr(kFusedAttrName) && pass.getMask().empty();
-    if (hasNoMask && words.blockM == 64 && words.blockN == 128 && pass.getHeadDim() > 96)
-      words.blockM = 48;
-    words.fill = true;
-    // Bounds of the part live as long as the block otherwise, which spills at D = 128.
-    words.recompute = true;
-    pass->setAttr(kScheduleAttrName, ScheduleAttr::get(pass.getContext(), words));
-  }
+  for (AttentionGradKeyValueOp pass : passes)
+    pass->setAttr(kScheduleAttrName,
+                  ScheduleAttr::get(pass.getContext(), *chooseParts(pass, kMostGroupParts)));
 }
 
 namespace {
