@@ -174,9 +174,7 @@ TEST(GradOddTest, EmptySequences) {
 struct GradGroupsTest : testing::TestWithParam<std::string> {};
 
 TEST_P(GradGroupsTest, MatchesReference) {
-  const std::vector<Variant> &variants = getVariantsAndMasks();
-  auto variant = llvm::find_if(variants, [](const Variant &v) { return v.name == GetParam(); });
-  ASSERT_NE(variant, variants.end());
+  Variant variant = getVariant(GetParam());
   Problem problem;
   problem.way = "groups";
   problem.type = getTypes().back();
@@ -187,7 +185,7 @@ TEST_P(GradGroupsTest, MatchesReference) {
                                        {65, 300, 1, 3, 3}};
   for (int64_t d : {64, 128, 256}) {
     problem.d = problem.dv = d;
-    GradExecution().check(*variant, problem, groups);
+    GradExecution().check(variant, problem, groups);
   }
 }
 
@@ -202,19 +200,17 @@ INSTANTIATE_TEST_SUITE_P(All, GradGroupsTest,
 struct GradWideTest : testing::TestWithParam<std::string> {};
 
 TEST_P(GradWideTest, MatchesReference) {
-  const std::vector<Variant> &variants = getVariantsAndMasks();
-  auto variant = llvm::find_if(variants, [](const Variant &v) { return v.name == GetParam(); });
-  ASSERT_NE(variant, variants.end());
+  Variant variant = getVariant(GetParam());
   Problem problem;
   problem.type = "bf16";
   for (int64_t d : {128, 256}) {
     problem.d = problem.dv = d;
-    GradExecution().check(*variant, problem, kFew);
+    GradExecution().check(variant, problem, kFew);
   }
   problem.d = 192;
-  GradExecution().check(*variant, problem, {{129, 127}});
+  GradExecution().check(variant, problem, {{129, 127}});
   problem.d = problem.dv = 96;
-  GradExecution().check(*variant, problem, kFew);
+  GradExecution().check(variant, problem, kFew);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GradWideTest,

@@ -261,6 +261,14 @@ std::vector<Variant> getVariantsAndMasks() {
   return variants;
 }
 
+Variant getVariant(llvm::StringRef name) {
+  std::vector<Variant> variants = getVariantsAndMasks();
+  auto variant = llvm::find_if(variants, [&](const Variant &v) { return v.name == name; });
+  if (variant == variants.end())
+    llvm::report_fatal_error("expected the name of a variant, got " + name);
+  return *variant;
+}
+
 /// What is said about the schedule at the op: as many keys as the rule takes, so that none spill.
 static std::string getAttributes(const Variant &variant, const Problem &p) {
   if (!p.slots)

@@ -87,6 +87,8 @@ std::vector<Variant> getTrainedScores();
 /// The variants, and masks of users that leave holes: in parts that heads of one key head share,
 /// nested, and by what a tensor holds.
 std::vector<Variant> getVariantsAndMasks();
+/// The one of a name.
+Variant getVariant(llvm::StringRef name);
 /// Documents whose rows and keys have the ids of one tensor, so that each row keeps its own key;
 /// for at most as many rows as keys.
 std::vector<Variant> getOwnIds();

@@ -31,14 +31,6 @@ static const std::vector<Extents> kShapes = {{150, 330, 1, 2, 1},
                                              {1, 500, 1, 1, 1},
                                              {70, 0, 1, 1, 1}};
 
-static Variant getVariant(llvm::StringRef name) {
-  for (const Variant &variant : getVariants())
-    if (variant.name == name)
-      return variant;
-  ADD_FAILURE() << "expected a variant of that name, got " << name.str();
-  return kFull;
-}
-
 static void check(const Job &job, const std::vector<Extents> &shapes) {
   SCOPED_TRACE(job.name());
   auto module = lower(job);
