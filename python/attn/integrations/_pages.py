@@ -114,6 +114,21 @@ def attend_pages(
     )
 
 
+# Rows of sequences that a call of their own attends, in batches of longer ones: those of steps, with a few guesses.
+FEW_ROWS = 4
+
+
+class Steps(NamedTuple):
+    """Sequences with few rows among longer ones."""
+
+    # (B,): of the last FEW_ROWS rows the first that exists where a sequence has few; FEW_ROWS elsewhere.
+    start: Any
+    # (B,): of the last `most` rows the first that exists where a sequence has more; `most` elsewhere.
+    start_of_others: Any
+    # (T,): whether a row's sequence has few.
+    are_of_few: Any
+
+
 class Padding(NamedTuple):
     """How rows of sequences of any lengths are found among as many rows for each sequence, and back. All layers
     of a step share it."""
@@ -124,6 +139,10 @@ class Padding(NamedTuple):
     sequence: Any
     place: Any
     exists: Any
+    # (B,): the first row of each sequence that exists. A GPU computes no tile of rows before it.
+    start: Any = None
+    # None where no sequence has more than FEW_ROWS.
+    steps: Optional[Steps] = None
 
 
 def make_padding(total: int, cu_q: Any, used_q: Any, most: int) -> Padding:
@@ -137,7 +156,21 @@ def make_padding(total: int, cu_q: Any, used_q: Any, most: int) -> Padding:
         return Padding(rows, None, None, None)
     sequence, place, exists = find_positions(most - count, cu_q, total)
     exists = exists & (place >= 0) & (place < most)
-    return Padding(rows, sequence, place.clamp(0, most - 1), exists)
+    count = count.clamp(0, most)
+    start, found = (most - count).int(), None
+    if most > FEW_ROWS:
+        is_few = count <= FEW_ROWS
+        few = torch.where(is_few, FEW_ROWS - count, FEW_ROWS).int()
+        found = Steps(few, torch.where(is_few, most, start).int(), is_few[sequence])
+    return Padding(rows, sequence, place.clamp(0, most - 1), exists, start, found)
+
+
+def _keep_rows(start: Any, functions: Functions) -> Functions:
+    """Without the rows before the first of each sequence."""
+    mask = functions.mask
+    if mask is None:
+        return Functions(functions.score, lambda b, h, q, kv: q >= start[b])
+    return Functions(functions.score, lambda b, h, q, kv: (q >= start[b]) & mask(b, h, q, kv))
 
 
 def attend_pages_ragged(
@@ -145,15 +178,36 @@ def attend_pages_ragged(
 ) -> Tuple[Any, Any]:
     """q (T, H, D), rows of sequences: (T, H, Dv) and (H, T). Rows in no sequence, and those before the last
     `most`, give 0 and -inf. To functions, the last row of each sequence is number most - 1."""
-    total, (rows, sequence, place, exists) = q.shape[0], padding
-    padded = q[rows] if total else q.new_zeros((*rows.shape, *q.shape[1:]))
-    output, lse = attend_pages(padded, pages, window, how, functions)
+    total, (rows, sequence, place, exists, start, steps) = q.shape[0], padding
     if not total or not rows.numel():
+        padded = q.new_zeros((*rows.shape, *q.shape[1:]))
+        output, lse = attend_pages(padded, pages, window, how, functions)
         empty = q.new_zeros((total, q.shape[1], output.shape[-1]))
         return empty, lse.new_full((q.shape[1], total), -torch.inf)
-    output = torch.where(exists[:, None, None], output[sequence, place], 0.0)
-    lse = torch.where(exists, lse[sequence, :, place].T, -torch.inf)
+    # Functions count rows from the first of `most`, which rows of steps alone do not have.
+    if steps is None or functions != Functions():
+        output, lse = attend_pages(q[rows], pages, window, how, _keep_rows(start, functions))
+        output, lse = output[sequence, place], lse[sequence, :, place]
+    else:
+        output, lse = _attend_apart(q, padding, steps, pages, window, how)
+    output = torch.where(exists[:, None, None], output, 0.0)
+    lse = torch.where(exists, lse.T, -torch.inf)
     return output, lse
+
+
+def _attend_apart(
+    q: Any, padding: Padding, steps: Steps, pages: Pages, window: Window, how: How
+) -> Tuple[Any, Any]:
+    """(T, H, Dv) and (T, H): sequences of few rows by a call that reads keys once for all heads that share
+    them, and the others by one whose tiles are full of rows. Each passes over what is the other's."""
+    rows, sequence, place = padding[:3]
+    functions = [_keep_rows(x, Functions()) for x in (steps.start, steps.start_of_others)]
+    few, few_lse = attend_pages(q[rows[:, -FEW_ROWS:]], pages, window, how, functions[0])
+    many, many_lse = attend_pages(q[rows], pages, window, how, functions[1])
+    at = (place - (rows.shape[1] - FEW_ROWS)).clamp(min=0)
+    is_few = steps.are_of_few[:, None]
+    output = torch.where(is_few[..., None], few[sequence, at], many[sequence, place])
+    return output, torch.where(is_few, few_lse[sequence, :, at], many_lse[sequence, :, place])
 
 
 def attend_table(

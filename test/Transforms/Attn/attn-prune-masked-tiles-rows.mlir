@@ -1,32 +1,29 @@
-// RUN: attn-opt %s --attn-tile-kv-loop --attn-prune-masked-tiles --canonicalize --cse \
-// RUN:   --remarks-filter=attn --remark-format=emitRemark 2>&1 | FileCheck %s
+// RUN: attn-opt %s --attn-to-online="target=cuda" --remarks-filter=attn --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: attn-run %s --device=interpreter --count --shape=B=2,H=1,M=256,N=512 --input=lengths=512 --input=start=255 | FileCheck %s --check-prefix=LAST
+// RUN: attn-run %s --device=interpreter --count --shape=B=2,H=1,M=256,N=512 --input=lengths=512 --input=start=256 | FileCheck %s --check-prefix=NONE
 
-!m = tensor<?x16xf32>
-!row = tensor<?xf32>
-!keys = tensor<64x16xf32>
-
-// Rows before the first key of the block keep none of its keys; those behind its last keep all.
-// CHECK: remark: [Analysis] mask-tiles | Category:attn | Remark="keeps m >= n0; drops m < n1 - 1"
-// CHECK-LABEL: func @causal(
-// CHECK-SAME: %[[N0:[a-z0-9]+]]: index, %[[Q:[a-z0-9]+]]: tensor<?x16xf32>
-func.func @causal(%n0: index, %q: !m, %r: !row, %k: !keys, %c: f32, %b0: index, %h0: index, %acc: !keys) -> (!keys, !keys) {
-  %c0 = arith.constant 0 : index
-  // CHECK: %[[L:.*]]:2 = scf.for %[[T:.*]] = %[[BEGIN:.*]] to %[[FULL:.*]] step %c32 iter_args
-  // CHECK: attn.grad_key_value_step
-  // CHECK: mask(
-  // CHECK: %[[F:.*]]:2 = scf.for %[[T:.*]] = %[[FULL]] to %[[FULLEND:.*]] step %c32 iter_args(%{{.*}} = %[[L]]#0,
-  // CHECK: tensor.extract_slice %[[Q]][%[[T]], 0] [32, 16]
-  // CHECK: tensor.extract_slice %{{.*}}[%[[T]]] [32]
-  // CHECK: attn.grad_key_value_step {{.*}} at(%{{.*}}, %{{.*}}, %[[T]], %[[N0]])
-  // CHECK-NOT: mask(
-  // CHECK: %[[R:.*]]:2 = scf.for %{{.*}} = %[[FULLEND]] to %{{.*}} step %c32 iter_args(%{{.*}} = %[[F]]#0,
-  // CHECK: mask(
-  // CHECK: return %[[R]]#0, %[[R]]#1
-  %d:2 = attn.grad_key_value_step %q, %k, %k, %q, %r, %r scale(%c) at(%b0, %h0, %c0, %n0) outs(%acc, %acc)
-    {attn.schedule = #attn.schedule<block_m = 32, block_n = 64>}
+// Of the last 256 rows of a sequence those before its first do not exist. Their tiles are passed over, as all of a sequence
+// are whose rows another call has.
+// REMARK: or every n if min(m1 - 1, s1 - 1) - m0 >= 0
+// LAST: tiles     16 visited, 16 masked, 0 unmasked
+// NONE: tiles     0 visited, 0 masked, 0 unmasked
+func.func @rows(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>, %lengths: tensor<?xi32>, %start: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention %q, %k, %v
     mask(%b, %h, %m, %n) {
-      %keep = arith.cmpi sle, %n, %m : index
-      attn.yield %keep : i1
-    } : !m, !keys, !keys, !m, !row, !row, !keys, !keys -> !keys, !keys
-  return %d#0, %d#1 : !keys, !keys
+      %l = tensor.extract %lengths[%b] : tensor<?xi32>
+      %len = arith.index_cast %l : i32 to index
+      %c256 = arith.constant 256 : index
+      %e = arith.addi %m, %len : index
+      %p = arith.subi %e, %c256 : index
+      %causal = arith.cmpi sle, %n, %p : index
+      %live = arith.cmpi slt, %n, %len : index
+      %s = tensor.extract %start[%b] : tensor<?xi32>
+      %st = arith.index_cast %s : i32 to index
+      %row = arith.cmpi sge, %m, %st : index
+      %k0 = arith.andi %causal, %live : i1
+      %k1 = arith.andi %k0, %row : i1
+      attn.yield %k1 : i1
+    }
+      : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
 }
