@@ -120,7 +120,7 @@ struct ScratchTensor {
 /// last round idle, or those that leave the fewest idle.
 int64_t countParts(int64_t blocks, int64_t places, int64_t most);
 
-/// Slots for the parts of `sequences`, which get parts by their lengths (attn.deal_parts): one of
+/// Slots for the parts of `sequences`, which get parts by their lengths (attn-split-kv): one of
 /// average length gets as many as keep the device busy for some rounds, up to `most`. No part is
 /// longer than a part of that one, so that each sequence may need one more.
 int64_t countSlots(int64_t sequences, int64_t blocks, int64_t places, int64_t most);

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import numpy
 
 from ._library import refuse
-from ._positions import Part, Placed, check_intervals, check_order, check_pair, check_total, to_int
+from ._positions import (
+    Part,
+    Placed,
+    check_intervals,
+    check_order,
+    check_pair,
+    check_total,
+    place_parts,
+    to_int,
+)
 
 
 def find_placed(positions: Any, total: Any, counts: Tuple[int, int]) -> Optional[Placed]:
@@ -18,13 +27,10 @@ def find_placed(positions: Any, total: Any, counts: Tuple[int, int]) -> Optional
         return None
     pair = (None, None) if positions is None else check_pair(positions)
     whole = check_total(total, pair, counts)
-    kinds, arrays = ["own", "own"], []
-    for name, x, count, most in zip(("rows", "keys"), pair, counts, whole):
-        kind, array = _place(Part(name, count, most, None), x)
-        kinds.append(kind)
-        if array is not None:
-            arrays.append(jnp.asarray(array, jnp.int32))
-    return Placed(tuple(kinds), [*arrays, jnp.asarray(whole, jnp.int32)])  # type: ignore[arg-type]
+    sizes = zip(("rows", "keys"), counts, whole)
+    parts = [Part(name, count, most, None) for name, count, most in sizes]
+    kinds, arrays = place_parts(parts, pair, _place)
+    return Placed(kinds, [jnp.asarray(array, jnp.int32) for array in (*arrays, whole)])
 
 
 def _place(part: Part, x: Any) -> Tuple[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _arrays, _dynamo, _foreign
 from ._library import refuse
@@ -95,13 +95,19 @@ def find_placed(given: Tuple[Any, Any], q: Any, k: Any, rows_first: bool) -> Pla
     dim = 1 if rows_first else 2
     counts = q.shape[dim], k.shape[dim]
     whole = check_total(total, pair, counts)
-    kinds, arrays = ["own", "own"], []
-    for name, x, count, most in zip(("rows", "keys"), pair, counts, whole):
-        kind, array = _place(Part(name, count, most, q), x)
-        kinds.append(kind)
-        if array is not None:
-            arrays.append(array)
-    return Placed(tuple(kinds), [*arrays, make_numbers(whole, q)])  # type: ignore[arg-type]
+    sizes = zip(("rows", "keys"), counts, whole)
+    parts = [Part(name, count, most, q) for name, count, most in sizes]
+    kinds, arrays = place_parts(parts, pair, _place)
+    return Placed(kinds, [*arrays, make_numbers(whole, q)])
+
+
+def place_parts(
+    parts: List[Part], pair: Tuple[Any, Any], place: Callable[[Part, Any], Tuple[str, Any]]
+) -> Tuple[Kinds, List[Any]]:
+    """The kinds of b, h, rows and keys, and the arrays of those that have one: `place` says both of a part."""
+    found = [place(part, x) for part, x in zip(parts, pair)]
+    kinds = "own", "own", *[kind for kind, _ in found]
+    return kinds, [array for _, array in found if array is not None]  # type: ignore[return-value]
 
 
 def match_kinds(placed: Placed, kinds: Kinds, counts: Tuple[int, int]) -> Placed:

@@ -39,6 +39,7 @@ from ._scan import (
     uses_of,
 )
 from ._symbols import MAX_EXTENT, Operand, Symbol, active
+from ._trace_errors import explain_call, find_place
 
 
 class Length(Operand):
@@ -563,14 +564,14 @@ class Trace:
             raise Error(
                 "invalid kernel",
                 f"{what}: {type(error).__name__}: " + str(error).partition("\n")[0],
-                _hint_of(error, what),
-                _place_of(error, function),
+                explain_call(error, _CALLS[what]),
+                find_place(error, function),
             ) from error
         finally:
             active.trace = outer
 
     def _finish(self, function: Callable, what: str, result: Any) -> List[str]:
-        place = _place_of(None, function)
+        place = find_place(None, function)
         if result is None:
             raise Error(
                 "invalid kernel", f"{what}: expected a value, got None", "return one", place
@@ -682,32 +683,3 @@ def _either(original: Any, replacement: Callable) -> Callable:
         return original(*values, **options)
 
     return call
-
-
-def _hint_of(error: BaseException, what: str) -> str:
-    """Of an error in the call itself, not in what the function does: how it is called."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    is_inside = traceback is None or not traceback.tb_frame.f_code.co_filename.startswith(
-        _operations.PACKAGE
-    )
-    if is_inside or not isinstance(error, TypeError):
-        return ""
-    return f"it is called as {_CALLS[what]}"
-
-
-def _place_of(error: Optional[BaseException], function: Any) -> str:
-    """Where the user's code raised it, or where the function is defined."""
-    place, traceback = "", error.__traceback__ if error is not None else None
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith(_operations.PACKAGE):
-            place = f"{file}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    if place:
-        return place
-    while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
-        function = getattr(function, "__wrapped__", None) or function.func
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""

@@ -16,13 +16,13 @@ from attn.distributed._plan import read_plan  # noqa: E402
 from attn.distributed._shardings import count, intersect, join  # noqa: E402
 
 PROGRAM = '''
-import random, re, sys
+import random, sys
 import torch, torch.distributed as dist
 import attn
 import attn.serving
 from attn import distributed
 from attn.distributed import context_parallel_attention, keys, plan, rows
-from distributed_cases import define, expect_memory, find_peak
+from distributed_cases import define, expect_error, expect_memory, find_peak
 from attn.distributed import _explain
 
 dist.init_process_group("gloo")
@@ -149,29 +149,20 @@ def check_memory():
         expect_memory(lambda: find_peak(attend) - q.numel() * 4, told)
 
 
-def expect(words, call):
-    try:
-        call()
-    except attn.Error as error:
-        assert re.search(words, str(error)), (words, str(error))
-    else:
-        raise AssertionError(f"expected an Error: {words}")
-
-
 def check_errors():
     x, lse = torch.zeros(2, RANKS, D), torch.zeros(2, RANKS)
-    expect("lse: expected float32 of shape", lambda: distributed.merge(x, x))
-    expect("output: expected a number along dimension 0 that", lambda: distributed.merge(x[:1], lse[:1], 0))
-    expect("dim: expected a dimension of 2, got 2", lambda: distributed.merge(x, lse, 2))
-    expect("output: expected one that needs no gradient", lambda: distributed.merge(x.clone().requires_grad_(), lse))
-    expect("x: expected a tensor, got list", lambda: distributed.gather([1]))
-    expect("x: expected the same on all ranks", lambda: distributed.gather(x[: 1 + RANK % 2]))
-    expect("output: expected the same on all ranks", lambda: distributed.merge(x[: 1 + RANK % 2], lse[: 1 + RANK % 2]))
+    expect_error("lse: expected float32 of shape", lambda: distributed.merge(x, x))
+    expect_error("output: expected a number along dimension 0 that", lambda: distributed.merge(x[:1], lse[:1], 0))
+    expect_error("dim: expected a dimension of 2, got 2", lambda: distributed.merge(x, lse, 2))
+    expect_error("output: expected one that needs no gradient", lambda: distributed.merge(x.clone().requires_grad_(), lse))
+    expect_error("x: expected a tensor, got list", lambda: distributed.gather([1]))
+    expect_error("x: expected the same on all ranks", lambda: distributed.gather(x[: 1 + RANK % 2]))
+    expect_error("output: expected the same on all ranks", lambda: distributed.merge(x[: 1 + RANK % 2], lse[: 1 + RANK % 2]))
     p = plan((3, 50), method="pass rows", sharding="heads")
     bias = rows(torch.zeros(3))
     q, k = torch.zeros(1, 1, 3, D), p.shard(torch.zeros(1, 1, 50, D), 2, of="keys")
     call = lambda: context_parallel_attention(q, k, k, plan=p, score=lambda s, b, h, i, j: s + bias[i])
-    expect("bias: expected the whole array where each rank has all rows, got a part of rows", call)
+    expect_error("bias: expected the whole array where each rank has all rows, got a part of rows", call)
 
 
 far = lambda s, b, h, i, j: s - 0.02 * abs(i - j)

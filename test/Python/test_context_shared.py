@@ -13,10 +13,11 @@ import attn  # noqa: E402
 from attn import distributed  # noqa: E402
 
 PROGRAM = '''
-import random, re, sys
+import random, sys
 import torch, torch.distributed as dist
 import attn
 from attn.distributed import context_parallel_attention, keys, plan, rows
+from distributed_cases import expect
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -98,15 +99,6 @@ def check_bits():
         score = lambda s, b, h, i, j: s * of_keys[j] + mine[i, j]
         found = context_parallel_attention(*[p.shard(x, 2) for x in whole], plan=p, causal=True, score=score)
         assert torch.equal(found, p.shard(one, 2)), sharding
-
-
-def expect(words, *tensors, **how):
-    try:
-        context_parallel_attention(*tensors, **how)
-    except attn.Error as error:
-        assert re.search(words, str(error)), (words, str(error))
-    else:
-        raise AssertionError(f"expected an Error: {words}")
 
 
 def check_errors():

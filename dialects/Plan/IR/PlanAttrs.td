@@ -69,8 +69,9 @@ def Plan_PartsAttr : Plan_Attr<"Parts", "parts"> {
     whose last round of blocks leaves at most 1/16 of the multiprocessors idle, or else the number
     that leaves the fewest idle. It is at most `most` and at most `keys`.
 
-    With `slots` it is the number of places for parts that sequences get by their lengths (attn.deal_parts): for each of
-    the sequences, which the first of `blocks` counts, one more than there are parts of one of average length.
+    With `slots` it is the number of places for parts that sequences get by their lengths
+    (attn-split-kv): for each of the sequences, which the first of `blocks` counts, one more than
+    there are parts of one of average length.
 
     ```mlir
     #plan.parts<blocks = [#plan.extent<argument = 0, dim = 0>, #plan.extent<argument = 1, dim = 1>],
